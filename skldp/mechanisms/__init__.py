@@ -1,0 +1,21 @@
+"""Randomisers: each draws a report and knows its probability."""
+
+from skldp.mechanisms._base import Mechanism
+from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._laplace import Laplace
+from skldp.mechanisms._randomized_response import RandomizedResponse
+from skldp.mechanisms._sphere import Sphere
+from skldp.mechanisms._square_wave import SquareWave
+from skldp.mechanisms._subset_selection import SubsetSelection
+from skldp.mechanisms._unary_encoding import UnaryEncoding
+
+__all__ = [
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "RandomizedResponse",
+    "Sphere",
+    "SquareWave",
+    "SubsetSelection",
+    "UnaryEncoding",
+]

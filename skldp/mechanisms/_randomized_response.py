@@ -1,0 +1,114 @@
+"""Randomised response on a category."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from skldp._validation import check_epsilon, check_integer, smallest_integer_dtype
+from skldp.mechanisms._base import Mechanism, is_integer
+from skldp.mechanisms._encoding import encode_category
+from skldp.privacy._noise import uniform_below
+from skldp.privacy._thresholds import WORD, near_threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(Mechanism):
+    r"""Report the true category with high probability, else a uniformly random other one.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report, in (0, 20], or ``inf`` for no noise.
+    n_categories : int, default=2
+        Number k of categories; 2 is the classic coin.
+
+    Attributes
+    ----------
+    near_probability : float
+        Probability p that the report is the true category.
+
+    Notes
+    -----
+    :math:`P(z=x) = e^\epsilon/(e^\epsilon+k-1)`, every other value :math:`1/(e^\epsilon+k-1)`.
+
+    *Privacy.* Pure epsilon, exactly, in integers: see :func:`skldp.privacy.near_threshold`. A record that is none of the
+    categories becomes a uniformly random one first, a mixture of inputs, which is at least as private.
+
+    References
+    ----------
+    S. L. Warner (1965). Randomized response: a survey technique for eliminating evasive answer bias. JASA.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(epsilon=1.0, n_categories=4)
+    >>> round(mechanism.near_probability, 4)
+    0.4754
+    >>> mechanism.randomize([0, 1, 2, 3], rng=0).dtype
+    dtype('uint8')
+    """
+
+    epsilon: float = 1.0
+    n_categories: int = 2
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_integer(self.n_categories, "n_categories", 2, 2**31)
+
+    @cached_property
+    def _threshold(self):
+        if not self.private:
+            return WORD
+        n_other = self.n_categories - 1
+        return near_threshold(self.epsilon, 1, n_other, Fraction(n_other, WORD))
+
+    @property
+    def near_probability(self):
+        """Probability that the report is the true category."""
+        return self._threshold / WORD
+
+    @cached_property
+    def report_dtype(self):
+        """Smallest integer dtype that holds every report."""
+        return smallest_integer_dtype(0, self.n_categories - 1)
+
+    def encode(self, x):
+        """Turn category numbers into integers, -1 for an unknown one."""
+        return encode_category(x, self.n_categories)
+
+    def _draw(self, codes, source):
+        codes = replace_unknown(codes, self.n_categories, source)
+        if not self.private:
+            return codes.astype(self.report_dtype)
+        level, other = source.words(2 * codes.size).reshape(2, *codes.shape)
+        away = level >= np.uint64(self._threshold)
+        # Counting on from the true category by 1 .. k-1 reaches every other one once.
+        step = 1 + uniform_below(other, self.n_categories - 1)
+        return ((codes + away * step) % self.n_categories).astype(self.report_dtype)
+
+    def decode(self, reports):
+        """The reported category numbers as they are."""
+        return np.asarray(reports)
+
+    def log_prob(self, reports, x):
+        """Log-probability of reported categories given categories; unknown records are mixtures of all."""
+        reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
+        near = self.near_probability
+        probability = np.where(reports == codes, near, (1 - near) / (self.n_categories - 1))
+        probability = np.where(codes < 0, 1 / self.n_categories, probability)
+        with np.errstate(divide="ignore"):
+            return np.where(self.valid(reports), np.log(probability), -np.inf)
+
+    def valid(self, reports):
+        """Mask of the reports in 0 .. k - 1."""
+        reports = np.asarray(reports)
+        if not is_integer(reports):
+            return np.zeros(reports.shape, dtype=bool)
+        return (reports >= 0) & (reports < self.n_categories)
+
+
+def replace_unknown(codes, n_categories, source):
+    """Replace -1 by a uniformly random category; a word is drawn for every record, known or not."""
+    return np.where(codes < 0, uniform_below(source.words(codes.size).reshape(codes.shape), n_categories), codes)

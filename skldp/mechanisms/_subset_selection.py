@@ -1,0 +1,168 @@
+"""Subset selection: report a random subset of the categories."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammaln
+
+from skldp._validation import check_epsilon, check_integer
+from skldp.mechanisms._base import Mechanism, in_blocks, is_integer
+from skldp.mechanisms._encoding import encode_category
+from skldp.mechanisms._randomized_response import replace_unknown
+from skldp.mechanisms._unary_encoding import column_sums
+from skldp.privacy._noise import uniform_below
+from skldp.privacy._thresholds import WORD, near_threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSelection(Mechanism):
+    r"""Report a subset of fixed size that contains the true category with high probability.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report, in (0, 20], or ``inf`` for no noise.
+    n_categories : int, default=2
+        Number d of categories, and of bits in a report.
+
+    Attributes
+    ----------
+    subset_size : int
+        Size :math:`\omega`, chosen to maximise :math:`\omega(d-\omega)/(d-\omega+\omega e^\epsilon)^2`, the information
+        in a report at uniform frequencies; 1 is randomised response.
+    p, q : float
+        Probability that the subset contains the true category, and that it contains another given one.
+
+    Notes
+    -----
+    With :math:`p = \omega e^\epsilon/(\omega e^\epsilon + d - \omega)` the report is uniform among the subsets of size
+    :math:`\omega` that contain x, else uniform among those that do not. So every report has one of two
+    probabilities, in the ratio :math:`e^\epsilon`, and
+    :math:`q = (p(\omega-1) + (1-p)\omega)/(d-1)`.
+
+    *Privacy.* Pure epsilon, exactly, in integers. The other members are drawn by Floyd's algorithm, one word for each; a word
+    gives a uniform integer within a factor :math:`1 \pm d2^{-64}`, a subset within
+    :math:`(1 \pm d2^{-64})^\omega`, which the threshold takes into account (:func:`skldp.privacy.near_threshold`).
+
+    References
+    ----------
+    M. Ye, A. Barg (2018). Optimal schemes for discrete distribution estimation under locally differential privacy.
+    IEEE Transactions on Information Theory.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import SubsetSelection
+    >>> mechanism = SubsetSelection(epsilon=1.0, n_categories=16)
+    >>> mechanism.subset_size
+    4
+    >>> mechanism.randomize([0, 3], rng=0).sum(axis=1)
+    array([4, 4]...)
+    """
+
+    epsilon: float = 1.0
+    n_categories: int = 2
+
+    report_dtype = np.dtype(np.uint8)
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_integer(self.n_categories, "n_categories", 2, 2**31)
+
+    @cached_property
+    def subset_size(self):
+        """Size of the reported subset."""
+        d = self.n_categories
+        if not self.private or d == 2:
+            return 1
+        # Of the two integers around the maximiser d / (1 + e^epsilon) of the concave objective, the better one.
+        below = max(1, min(d - 1, int(d / (1 + np.exp(self.epsilon)))))
+        return max((below, min(below + 1, d - 1)), key=self._information)
+
+    def _information(self, size):
+        rest = self.n_categories - size
+        return size * rest / (rest + size * np.exp(self.epsilon)) ** 2
+
+    @cached_property
+    def _threshold(self):
+        if not self.private:
+            return WORD
+        d, size = self.n_categories, self.subset_size
+        return near_threshold(self.epsilon, size, d - size, Fraction(2 * size * d, WORD))
+
+    @property
+    def p(self):
+        """Probability that the subset contains the true category."""
+        return self._threshold / WORD
+
+    @property
+    def q(self):
+        """Probability that the subset contains another given category."""
+        size = self.subset_size
+        return (self.p * (size - 1) + (1 - self.p) * size) / (self.n_categories - 1)
+
+    def encode(self, x):
+        """Turn category numbers into integers, -1 for an unknown one."""
+        return encode_category(x, self.n_categories)
+
+    def _draw(self, codes, source):
+        codes = replace_unknown(codes, self.n_categories, source)
+        n_rows = max(1, 2**19 // self.n_categories)
+        return in_blocks(lambda rows: self._draw_block(rows, source), codes, n_rows, (self.n_categories,), np.uint8)
+
+    def _draw_block(self, codes, source):
+        d, size, n = self.n_categories, self.subset_size, len(codes)
+        if self.private:
+            near = source.words(n) < np.uint64(self._threshold)
+        else:
+            near = np.ones(n, dtype=bool)
+        bits = np.zeros(n * d, dtype=np.uint8)
+        start = np.arange(n) * d
+        # Floyd's algorithm among d - 1 places. A subset that contains the record has one member fewer to draw, and
+        # skips the first round.
+        for place in range(d - 1 - size, d - 1):
+            member = start + uniform_below(source.words(n), place + 1)
+            member = np.where(bits[member] == 1, start + place, member)
+            bits[member] = ~near if place == d - 1 - size else 1
+        # Place d - 1 was not drawn: it takes the role of the record's own place.
+        own = start + codes
+        bits[start + d - 1] = bits[own]
+        bits[own] = near
+        return bits.reshape(n, d)
+
+    def decode(self, reports):
+        """The 0/1 matrix as it is."""
+        return np.asarray(reports)
+
+    def counts(self, reports):
+        """Number of subsets that contain each category: the sums that an aggregator keeps."""
+        return column_sums(np.asarray(reports))
+
+    def frequencies(self, counts, n_reports):
+        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
+        return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
+
+    def log_prob(self, reports, x):
+        """Log-probability of subsets given categories; unknown records are mixtures of all."""
+        reports, codes = np.asarray(reports), self.encode(x)
+        d, size = self.n_categories, self.subset_size
+        with np.errstate(divide="ignore"):
+            near = np.log(self.p) - _log_binomial(d - 1, size - 1)
+            far = np.log((WORD - self._threshold) / WORD) - _log_binomial(d - 1, size)
+        contains = np.take_along_axis(reports, np.maximum(codes, 0)[:, None], axis=1)[:, 0] == 1
+        value = np.where(contains, near, far)
+        value = np.where(codes < 0, -_log_binomial(d, size), value)
+        return np.where(self.valid(reports), value, -np.inf)
+
+    def valid(self, reports):
+        """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
+        reports = np.asarray(reports)
+        if not is_integer(reports):
+            return np.zeros(len(reports), dtype=bool)
+        binary = ((reports == 0) | (reports == 1)).all(axis=1)
+        return binary & (reports.sum(axis=1, dtype=np.int64) == self.subset_size)
+
+
+def _log_binomial(n, k):
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

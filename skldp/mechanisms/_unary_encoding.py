@@ -1,0 +1,185 @@
+"""Optimal unary encoding of a category."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import bdtr
+
+from skldp._validation import check_epsilon, check_integer
+from skldp.mechanisms._base import Mechanism, in_blocks, is_integer
+from skldp.mechanisms._encoding import encode_category
+from skldp.mechanisms._randomized_response import replace_unknown
+from skldp.privacy._thresholds import WORD, flip_threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryEncoding(Mechanism):
+    r"""One noisy bit for each category (optimal unary encoding, OUE).
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report, in (0, 20], or ``inf`` for no noise.
+    n_categories : int, default=2
+        Number d of categories, and of bits in a report.
+
+    Attributes
+    ----------
+    p, q : float
+        Probability of a one at the true category (1/2) and at any other (:math:`1/(1+e^\epsilon)`).
+
+    Notes
+    -----
+    *Privacy.* Two records differ in two bits of their one-hot code; the likelihood ratio of those two bits is at most
+    :math:`\frac{p(1-q)}{q(1-p)} = \frac{1-q}{q} \le e^\epsilon`. A zero bit is raised when a 64-bit word is below
+    :math:`\lceil 2^{64}/(1+e^\epsilon)\rceil`, rounded up, so the inequality holds exactly. Only the leading byte of the
+    word is drawn for every bit; the other 56 bits are drawn for the one bit in 256 that they decide.
+
+    *Probability.* :math:`\prod_j P(z_j|x)`.
+
+    References
+    ----------
+    T. Wang, J. Blocki, N. Li, S. Jha (2017). Locally differentially private protocols for frequency estimation. USENIX
+    Security.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import UnaryEncoding
+    >>> mechanism = UnaryEncoding(epsilon=1.0, n_categories=5)
+    >>> reports = mechanism.randomize([0, 3], rng=0)
+    >>> reports.shape, reports.dtype
+    ((2, 5), dtype('uint8'))
+    """
+
+    epsilon: float = 1.0
+    n_categories: int = 2
+
+    report_dtype = np.dtype(np.uint8)
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_integer(self.n_categories, "n_categories", 2, 2**31)
+
+    @cached_property
+    def _threshold(self):
+        return flip_threshold(self.epsilon) if self.private else 0
+
+    @property
+    def p(self):
+        """Probability of a one at the true category."""
+        return 0.5 if self.private else 1.0
+
+    @property
+    def q(self):
+        """Probability of a one at any other category."""
+        return self._threshold / WORD
+
+    def encode(self, x):
+        """Turn category numbers into integers, -1 for an unknown one."""
+        return encode_category(x, self.n_categories)
+
+    def _draw(self, codes, source):
+        codes = replace_unknown(codes, self.n_categories, source)
+        n_rows = max(1, 2**19 // self.n_categories)
+        return in_blocks(lambda rows: self._draw_block(rows, source), codes, n_rows, (self.n_categories,), np.uint8)
+
+    def _draw_block(self, codes, source):
+        rows = np.arange(len(codes))
+        if not self.private:
+            bits = np.zeros((len(codes), self.n_categories), dtype=np.uint8)
+            bits[rows, codes] = 1
+            return bits
+        bits = below_threshold(self._threshold, (len(codes), self.n_categories), source)
+        bits[rows, codes] = source.bytes(len(codes)) & 1
+        return bits
+
+    def decode(self, reports):
+        """The 0/1 matrix as it is."""
+        return np.asarray(reports)
+
+    def counts(self, reports):
+        """Number of ones in each column: the sums that an aggregator keeps.
+
+        Parameters
+        ----------
+        reports : ndarray of uint8, shape (n, d)
+            Reports.
+
+        Returns
+        -------
+        ndarray of int64, shape (d,)
+        """
+        return column_sums(np.asarray(reports))
+
+    def frequencies(self, counts, n_reports):
+        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
+        return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
+
+    def log_prob(self, reports, x):
+        """Log-probability of rows of bits given categories; unknown records are mixtures of all."""
+        reports = np.asarray(reports, dtype=np.int64)
+        codes = self.encode(x)
+        # log of the probability of all bits if none were the true one, then the true one's correction.
+        n_ones = reports.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            others = _xlogy(n_ones, self.q) + _xlogy(self.n_categories - n_ones, 1 - self.q)
+            at_true = np.where(reports == 1, np.log(self.p / self.q), np.log((1 - self.p) / (1 - self.q)))
+            if not self.private:
+                ideal = np.where((n_ones == 1)[:, None] & (reports == 1), 0.0, -np.inf)
+            else:
+                ideal = others[:, None] + at_true
+            known = np.take_along_axis(ideal, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+            value = np.where(codes < 0, np.logaddexp.reduce(ideal, axis=1) - np.log(self.n_categories), known)
+        return np.where(_binary(reports), value, -np.inf)
+
+    @cached_property
+    def _window(self):
+        """Number of ones that an honest report has, but for 1e-9 on either side."""
+        if not self.private:
+            return 1, 1
+        k = np.arange(self.n_categories + 1)
+        others = [bdtr(k - shift, self.n_categories - 1, self.q) * (k >= shift) for shift in (0, 1)]
+        cdf = np.where(k >= self.n_categories, 1.0, (np.nan_to_num(others[0], nan=1.0) + others[1]) / 2)
+        return int(np.searchsorted(cdf, 1e-9, side="right")), int(np.searchsorted(cdf, 1 - 1e-9))
+
+    def valid(self, reports):
+        """Mask of the rows of zeros and ones with a plausible number of ones."""
+        reports = np.asarray(reports)
+        if not is_integer(reports):
+            return np.zeros(len(reports), dtype=bool)
+        n_ones = reports.sum(axis=1, dtype=np.int64)
+        return _binary(reports) & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
+
+
+def below_threshold(threshold, shape, source):
+    """Bits that are one with probability threshold / 2**64 exactly, from about one byte each.
+
+    The leading byte decides unless it ties with that of the threshold; then a further word does.
+    """
+    leading, rest = divmod(threshold, 2**56)
+    words = source.bytes(int(np.prod(shape))).reshape(shape)
+    if leading > 255:
+        return np.ones(shape, dtype=np.uint8)
+    bits = (words < np.uint8(leading)).view(np.uint8)
+    ties = np.flatnonzero(words == np.uint8(leading))
+    bits.ravel()[ties] = source.words(ties.size) >> np.uint64(8) < np.uint64(rest)
+    return bits
+
+
+def column_sums(bits):
+    """Column sums of a 0/1 matrix of bytes: blocks of 255 rows are added in bytes, which is many times faster."""
+    n_blocks, d = len(bits) // 255, bits.shape[1]
+    blocks = bits[:255 * n_blocks].reshape(n_blocks, 255, d)
+    total = np.zeros(d, dtype=np.int64)
+    for block in blocks:
+        total += np.add.reduce(block, axis=0, dtype=np.uint8)
+    return total + bits[255 * n_blocks:].sum(axis=0, dtype=np.int64)
+
+
+def _binary(reports):
+    return ((reports == 0) | (reports == 1)).all(axis=1)
+
+
+def _xlogy(x, y):
+    return np.where(x == 0, 0.0, x * np.log(y))

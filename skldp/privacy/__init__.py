@@ -1,0 +1,53 @@
+"""The guarantee, as pure functions: calibration, sensitivities, noise and audits."""
+
+from skldp.privacy._audit import AuditResult, audit_epsilon, epsilon_between, hockey_stick, noise_pmf
+from skldp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from skldp.privacy._noise import (
+    gaussian_noise,
+    gaussian_slack,
+    integer_noise,
+    laplace_noise,
+    laplace_slack,
+    uniform_below,
+)
+from skldp.privacy._sensitivity import (
+    ball_sensitivity,
+    interval_sensitivity,
+    labelled_moment_radius,
+    moment_radius,
+    moment_sensitivity,
+    paper_moment_bound,
+    weighted_moment_sensitivity,
+)
+from skldp.privacy._thresholds import exp_lower, flip_threshold, near_threshold
+from skldp.privacy._words import SeededWords, SystemWords, word_source
+
+__all__ = [
+    "AuditResult",
+    "SeededWords",
+    "SystemWords",
+    "audit_epsilon",
+    "ball_sensitivity",
+    "epsilon_between",
+    "exp_lower",
+    "flip_threshold",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise",
+    "gaussian_sigma",
+    "gaussian_slack",
+    "hockey_stick",
+    "integer_noise",
+    "interval_sensitivity",
+    "labelled_moment_radius",
+    "laplace_noise",
+    "laplace_slack",
+    "moment_radius",
+    "moment_sensitivity",
+    "near_threshold",
+    "noise_pmf",
+    "paper_moment_bound",
+    "uniform_below",
+    "weighted_moment_sensitivity",
+    "word_source",
+]

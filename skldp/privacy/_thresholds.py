@@ -1,0 +1,87 @@
+r"""Integer thresholds for mechanisms with two levels of probability.
+
+A level is chosen by comparing a uniform 64-bit word with a threshold. The thresholds here are computed from
+:math:`e^\epsilon` in exact rational arithmetic and rounded to the private side, so that epsilon holds exactly for the
+integers that are compared.
+"""
+
+import decimal
+from fractions import Fraction
+
+__all__ = ["exp_lower", "flip_threshold", "near_threshold"]
+
+WORD = 2**64
+
+
+def exp_lower(epsilon):
+    r"""A rational number below :math:`e^\epsilon` by a relative :math:`10^{-50}` or less.
+
+    Parameters
+    ----------
+    epsilon : float
+        Taken at its exact binary value.
+
+    Returns
+    -------
+    fractions.Fraction
+
+    Examples
+    --------
+    >>> from skldp.privacy import exp_lower
+    >>> round(float(exp_lower(1.0)), 6)
+    2.718282
+    """
+    with decimal.localcontext() as context:
+        context.prec = 60
+        return Fraction(decimal.Decimal(epsilon).exp()) * (1 - Fraction(1, 10**55))
+
+
+def flip_threshold(epsilon):
+    r"""Threshold below which a bit is flipped: :math:`\lceil 2^{64}/(1 + e^\epsilon)\rceil`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the bit.
+
+    Returns
+    -------
+    int
+        Rounded up, so the bit is flipped at least as often as epsilon asks.
+
+    Examples
+    --------
+    >>> from skldp.privacy import flip_threshold
+    >>> flip_threshold(1.0) / 2**64
+    0.268941...
+    """
+    return -(-WORD // (1 + exp_lower(epsilon)))
+
+
+def near_threshold(epsilon, near, far, slack=0):
+    r"""Threshold below which a two-level mechanism reports from its near set.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the report.
+    near, far : int
+        Numbers of values in the near and in the far set (only their ratio matters).
+    slack : Fraction, default=0
+        Every value of a set has a probability within a factor (1 - slack, 1 + slack) of uniform.
+
+    Returns
+    -------
+    int
+        The largest T for which no value of the near set is more than :math:`e^\epsilon` times as likely as
+        one of the far set: with :math:`a = e^\epsilon\,\frac{near}{far}\,\frac{1-slack}{1+slack}`,
+        :math:`T = \lfloor 2^{64}a/(1+a)\rfloor`.
+
+    Examples
+    --------
+    >>> from skldp.privacy import near_threshold
+    >>> near_threshold(1.0, 1, 1) / 2**64
+    0.731058...
+    """
+    odds = exp_lower(epsilon) * Fraction(near, far) * (1 - slack) / (1 + slack)
+    return int(WORD * odds / (1 + odds))
