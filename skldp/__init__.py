@@ -1,3 +1,54 @@
-"""Bayesian inference under local differential privacy, for scikit-learn users."""
+"""Bayesian inference under local differential privacy, for scikit-learn users.
+
+Public names are imported on first use, so that a client that needs the randomisers only starts fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from skldp._perturbers import (
+        BoundedScaler,
+        GaussianPerturber,
+        LaplacePerturber,
+        RandomizedResponsePerturber,
+        SpherePerturber,
+        SquareWavePerturber,
+        SubsetSelectionPerturber,
+        UnaryEncodingPerturber,
+    )
+
+_MODULES = {
+    "BoundedScaler": "_perturbers",
+    "GaussianPerturber": "_perturbers",
+    "LaplacePerturber": "_perturbers",
+    "RandomizedResponsePerturber": "_perturbers",
+    "SpherePerturber": "_perturbers",
+    "SquareWavePerturber": "_perturbers",
+    "SubsetSelectionPerturber": "_perturbers",
+    "UnaryEncodingPerturber": "_perturbers",
+}
+
+__all__ = [
+    "BoundedScaler",
+    "GaussianPerturber",
+    "LaplacePerturber",
+    "RandomizedResponsePerturber",
+    "SpherePerturber",
+    "SquareWavePerturber",
+    "SubsetSelectionPerturber",
+    "UnaryEncodingPerturber",
+    "__version__",
+]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return getattr(import_module(f"skldp.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'skldp' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

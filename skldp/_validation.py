@@ -5,6 +5,7 @@ categories. Private values are never validated, they are clipped.
 """
 
 import math
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -44,6 +45,17 @@ def check_delta(delta):
             f"delta must lie in (0, 1), got {delta!r}. Choose it well below one over the number of clients."
         )
     return delta
+
+
+def warn_large_delta(delta, n_clients):
+    """Warn when delta is so large that publishing somebody's record outright would be allowed."""
+    if delta * n_clients >= 1:
+        warnings.warn(
+            f"delta={delta!r} is at least one over the number of clients ({n_clients}): the guarantee would allow a "
+            f"client's record to be published. Choose delta well below {1 / n_clients:.1g}.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def check_bounds(bounds, name="bounds"):

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from skldp.mechanisms._encoding import encode_category
 from skldp.privacy._words import SystemWords, word_source
 
 
@@ -28,8 +29,8 @@ class Mechanism(ABC):
         x : array-like
             Records. Values outside the domain are clipped, NaN becomes a fixed public value.
         rng : None, int, Generator, RandomState or a source of words
-            Where the noise comes from. ``None``, the only private choice, is the operating system's entropy. Anything else
-            is a simulation: the stream depends on the seed, on this mechanism and on the records.
+            Where the noise comes from. ``None``, the only private choice, is the operating system's entropy. Anything
+            else is a simulation: the stream depends on the seed, on this mechanism and on the records.
 
         Returns
         -------
@@ -63,6 +64,25 @@ class Mechanism(ABC):
     @abstractmethod
     def valid(self, reports):
         """Mask of the reports that an honest client could have sent."""
+
+
+class CategoryMechanism(Mechanism):
+    """A randomiser of one category of ``n_categories``."""
+
+    n_categories: int
+
+    @property
+    def certain(self):
+        """Whether the report is the record: without noise, or where there is only one category to tell."""
+        return not self.private or self.n_categories == 1
+
+    def encode(self, x):
+        """Turn category numbers into integers, -1 for an unknown one."""
+        return encode_category(x, self.n_categories)
+
+    def decode(self, reports):
+        """The reports as they are."""
+        return np.asarray(reports)
 
 
 def in_blocks(draw, codes, n_rows, shape, dtype):

@@ -3,6 +3,7 @@
 import numpy as np
 
 BALL_RADIUS = 2**16  # integer radius of an encoded ball
+_BLOCK = 1 << 15  # values per block: the temporaries stay in the processor's cache
 _LARGEST = np.finfo(np.float64).max
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
 
@@ -45,8 +46,8 @@ def encode_interval(x, bounds, n_levels):
 def encode_ball(x, norm):
     r"""Clip vectors to a ball and round them to integers of norm at most 2**16.
 
-    NaN entries become 0, the centre's coordinate. The squared norm is checked in int64, and a vector that rounding pushed
-    outside is shrunk toward zero, so :math:`\|q\| \le 2^{16}` holds in integers for every input.
+    NaN entries become 0, the centre's coordinate. The squared norm is checked in int64, and a vector that rounding
+    pushed outside is shrunk toward zero, so :math:`\|q\| \le 2^{16}` holds in integers for every input.
 
     Parameters
     ----------
@@ -65,15 +66,13 @@ def encode_ball(x, norm):
     array([[39321, 52428],
            [32768,     0]])
     """
+    x = np.asarray(x)
+    codes = np.empty(x.shape, dtype=np.int64)
+    n_rows = max(1, _BLOCK // max(x.shape[1], 1))
     with np.errstate(all="ignore"):
-        unit = _clip_to_unit_ball(np.array(x, dtype=np.float64), norm)
-        codes = np.rint(unit * BALL_RADIUS).astype(np.int64)
-        outside = _square_norm(codes) > BALL_RADIUS**2
-        if outside.any():
-            codes[outside] = np.trunc(unit[outside] * BALL_RADIUS).astype(np.int64)
-        # A length of 1 + 1e-16 can survive truncation: one step toward zero in every entry ends that.
-        while (outside := _square_norm(codes) > BALL_RADIUS**2).any():
-            codes[outside] -= np.sign(codes[outside])
+        for start in range(0, len(x), n_rows):
+            block = slice(start, start + n_rows)
+            codes[block] = _encode_block(np.array(x[block], dtype=np.float64), norm)
     return codes
 
 
@@ -103,18 +102,33 @@ def encode_category(x, n_categories):
         return np.where(known & (codes == x), codes, -1)
 
 
+def _encode_block(x, norm):
+    unit = _clip_to_unit_ball(x, norm)
+    unit *= BALL_RADIUS
+    codes = np.rint(unit)
+    outside = _square_norm(codes) > BALL_RADIUS**2
+    if outside.any():
+        codes[outside] = np.trunc(unit[outside])
+    # A length of 1 + 1e-16 can survive truncation: one step toward zero in every entry ends that.
+    while (outside := _square_norm(codes) > BALL_RADIUS**2).any():
+        codes[outside] -= np.sign(codes[outside])
+    return codes
+
+
 def _clip_to_unit_ball(x, norm):
-    """Rows of x / norm, shortened to length 1 where they are longer, without overflow for any float."""
+    """Rows of x / norm, shortened to length 1 where they are longer, without overflow for any float; x is overwritten."""
     np.copyto(x, 0.0, where=np.isnan(x))
     np.minimum(x, _LARGEST, out=x)
     np.maximum(x, -_LARGEST, out=x)
-    largest = np.abs(x).max(axis=1, keepdims=True, initial=_SMALLEST)
     # Dividing by the largest entry first keeps squares of 1e300 and of subnormal numbers representable.
-    shape = x / largest
-    length = np.sqrt(np.einsum("ij,ij->i", shape, shape))[:, None]
-    length_in_norms = largest / norm * length
-    return np.where(length_in_norms > 1, shape / np.maximum(length, 1.0), x / norm)
+    largest = np.abs(x).max(axis=1, keepdims=True, initial=_SMALLEST)
+    x /= largest
+    length = np.sqrt(_square_norm(x))[:, None]
+    in_norms = largest / norm
+    x *= np.where(in_norms * length > 1, 1 / np.maximum(length, 1.0), in_norms)
+    return x
 
 
-def _square_norm(codes):
-    return np.einsum("ij,ij->i", codes, codes)
+def _square_norm(x):
+    # Whole numbers up to 2**53 are exact in floats: a sum of squares near 2**32 is, whatever its order.
+    return np.einsum("ij,ij->i", x, x)

@@ -45,14 +45,18 @@ class Gaussian(Mechanism):
     A record becomes an integer vector q with :math:`\|q\| \le Q = 2^{16}`, checked in integers, and the report is
     :math:`\mathrm{clamp}(q + \mathrm{rint}(s\,n))`, n standard normal in every entry.
 
-    *Privacy.* The sensitivity is 2Q; rounding and clamping are post-processing of the ideal mechanism. Float arithmetic moves the
-    probability of an entry by a factor within :math:`e^{\pm\eta}` (:func:`skldp.privacy.gaussian_slack`) within 10 standard
-    deviations, and the clamps are set so that no report lies farther than that from any record. With d entries
-    :math:`P(S) \le e^{d\eta}P_0(S) \le e^{d\eta}(e^{\epsilon'}P_0'(S) + \delta')
-    \le e^{\epsilon' + 2d\eta}P'(S) + e^{d\eta}\delta'`, so s is calibrated to :math:`\epsilon' = \epsilon - 2d\eta`,
-    :math:`\delta' = \delta e^{-d\eta}`.
+    *Privacy.* The sensitivity is 2Q; rounding and clamping are post-processing of the ideal mechanism. Float
+    arithmetic moves the probability of an entry by a factor within :math:`e^{\pm\eta}`
+    (:func:`skldp.privacy.gaussian_slack`) within 10 standard deviations, and the clamps are set so that no report
+    lies farther than that from any record. With d entries, and subscript 0 for the ideal mechanism,
 
-    *Probability.* Of an entry: :math:`\Phi((k+\frac12)/s) - \Phi((k-\frac12)/s)` with :math:`k = y - q`, the tail at the clamps.
+    .. math:: P(S) \le e^{d\eta}P_0(S) \le e^{d\eta}(e^{\epsilon'}P_0'(S) + \delta')
+              \le e^{\epsilon' + 2d\eta}P'(S) + e^{d\eta}\delta',
+
+    so s is calibrated to :math:`\epsilon' = \epsilon - 2d\eta`, :math:`\delta' = \delta e^{-d\eta}`.
+
+    *Probability.* Of an entry: :math:`\Phi((k+\frac12)/s) - \Phi((k-\frac12)/s)` with :math:`k = y - q`, the tail at
+    the clamps.
 
     Examples
     --------

@@ -40,8 +40,8 @@ class Laplace(Mechanism):
     Report :math:`y = \mathrm{clamp}(q + \mathrm{rint}(s\,n))` with q the record on the grid and n standard Laplace.
 
     *Privacy.* The records of any two clients differ by at most ``n_levels`` = n on the grid, so
-    :math:`s = n/\epsilon'` makes the ideal report :math:`\epsilon'`-private; rounding and clamping are post-processing. Float
-    arithmetic moves every probability by a factor within :math:`e^{\pm\eta}`
+    :math:`s = n/\epsilon'` makes the ideal report :math:`\epsilon'`-private; rounding and clamping are
+    post-processing. Float arithmetic moves every probability by a factor within :math:`e^{\pm\eta}`
     (:func:`skldp.privacy.laplace_slack`), so :math:`\epsilon' = \epsilon - 2\eta` gives epsilon in all. Reports are
     clamped 40 scales outside the domain, where the two-word uniform still resolves every cell: each report can come
     from every record.

@@ -7,14 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from skldp._validation import check_epsilon, check_integer, smallest_integer_dtype
-from skldp.mechanisms._base import Mechanism, is_integer
-from skldp.mechanisms._encoding import encode_category
+from skldp.mechanisms._base import CategoryMechanism, is_integer
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(CategoryMechanism):
     r"""Report the true category with high probability, else a uniformly random other one.
 
     Parameters
@@ -33,8 +32,8 @@ class RandomizedResponse(Mechanism):
     -----
     :math:`P(z=x) = e^\epsilon/(e^\epsilon+k-1)`, every other value :math:`1/(e^\epsilon+k-1)`.
 
-    *Privacy.* Pure epsilon, exactly, in integers: see :func:`skldp.privacy.near_threshold`. A record that is none of the
-    categories becomes a uniformly random one first, a mixture of inputs, which is at least as private.
+    *Privacy.* Pure epsilon, exactly, in integers: see :func:`skldp.privacy.near_threshold`. A record that is none of
+    the categories becomes a uniformly random one first, a mixture of inputs, which is at least as private.
 
     References
     ----------
@@ -55,11 +54,11 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 2, 2**31)
+        check_integer(self.n_categories, "n_categories", 1, 2**31)
 
     @cached_property
     def _threshold(self):
-        if not self.private:
+        if self.certain:
             return WORD
         n_other = self.n_categories - 1
         return near_threshold(self.epsilon, 1, n_other, Fraction(n_other, WORD))
@@ -74,13 +73,9 @@ class RandomizedResponse(Mechanism):
         """Smallest integer dtype that holds every report."""
         return smallest_integer_dtype(0, self.n_categories - 1)
 
-    def encode(self, x):
-        """Turn category numbers into integers, -1 for an unknown one."""
-        return encode_category(x, self.n_categories)
-
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
-        if not self.private:
+        if self.certain:
             return codes.astype(self.report_dtype)
         level, other = source.words(2 * codes.size).reshape(2, *codes.shape)
         away = level >= np.uint64(self._threshold)
@@ -88,15 +83,11 @@ class RandomizedResponse(Mechanism):
         step = 1 + uniform_below(other, self.n_categories - 1)
         return ((codes + away * step) % self.n_categories).astype(self.report_dtype)
 
-    def decode(self, reports):
-        """The reported category numbers as they are."""
-        return np.asarray(reports)
-
     def log_prob(self, reports, x):
         """Log-probability of reported categories given categories; unknown records are mixtures of all."""
         reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
         near = self.near_probability
-        probability = np.where(reports == codes, near, (1 - near) / (self.n_categories - 1))
+        probability = np.where(reports == codes, near, (1 - near) / max(self.n_categories - 1, 1))
         probability = np.where(codes < 0, 1 / self.n_categories, probability)
         with np.errstate(divide="ignore"):
             return np.where(self.valid(reports), np.log(probability), -np.inf)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, ndtri
+from scipy.special import betainc, betaincc, betaincinv, gammaln, ndtri
 
 from skldp._validation import check_epsilon, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
@@ -44,36 +44,39 @@ class Sphere(Mechanism):
 
     Notes
     -----
-    A record x becomes the unit vector :math:`u = (x, \sqrt{\rho^2 - \|x\|^2})/\rho` of dimension m = n_features + 1. With
-    probability p the report's direction :math:`\zeta` is uniform on the cap :math:`\langle\zeta,u\rangle \ge \gamma`, else
-    uniform on the rest. With :math:`q_c = \frac12 I_{1-\gamma^2}(\frac{m-1}2, \frac12)` the share of the cap and
+    A record x becomes the unit vector :math:`u = (x, \sqrt{\rho^2 - \|x\|^2})/\rho` of dimension m = n_features + 1.
+    With probability p the report's direction :math:`\zeta` is uniform on the cap
+    :math:`\langle\zeta,u\rangle \ge \gamma`, else uniform on the rest. With
+    :math:`q_c = \frac12 I_{1-\gamma^2}(\frac{m-1}2, \frac12)` the share of the cap and
     :math:`p = e^\epsilon q_c/(1 + (e^\epsilon - 1)q_c)`, the density has two levels in the ratio :math:`e^\epsilon`.
 
     *Moments.* :math:`E\langle\zeta,u\rangle = M(e^\epsilon-1)/(1 + (e^\epsilon-1)q_c)`,
     :math:`M = \Gamma(\frac m2)(1-\gamma^2)^{(m-1)/2}/((m-1)\sqrt\pi\,\Gamma(\frac{m-1}2))`. The best height is the
-    fixed point :math:`\gamma = E\langle\zeta,u\rangle`; then :math:`\rho\zeta/\gamma` has mean :math:`\rho u` and, given the
-    record, the covariance :math:`\tau^2I` with :math:`\tau^2 = \rho^2(1-\gamma^2)/(m\gamma^2)`: unbiased with
-    isotropic noise, as Gaussian noise would be, but pure epsilon and several times smaller.
+    fixed point :math:`\gamma = E\langle\zeta,u\rangle`; then :math:`\rho\zeta/\gamma` has mean :math:`\rho u` and,
+    given the record, the covariance :math:`\tau^2I` with :math:`\tau^2 = \rho^2(1-\gamma^2)/(m\gamma^2)`: unbiased
+    with isotropic noise, as Gaussian noise would be, but pure epsilon and several times smaller.
 
-    *Drawing.* The level by an integer threshold; :math:`t = \langle\zeta,u\rangle` by inverting its Beta distribution on the chosen
-    side of :math:`\gamma`; a uniform direction orthogonal to u as a normalised normal vector of dimension m - 1, carried by the
-    Householder reflection that takes the first axis to :math:`\pm u` (no cancellation, whatever u is).
+    *Drawing.* The level by an integer threshold; :math:`t = \langle\zeta,u\rangle` by inverting its Beta distribution
+    on the chosen side of :math:`\gamma`; a uniform direction orthogonal to u as a normalised normal vector of
+    dimension m - 1, carried by the Householder reflection that takes the first axis to :math:`\pm u` (no
+    cancellation, whatever u is).
 
-    *Privacy in floats.* The report is :math:`\mathrm{rint}(s\zeta + n)` with :math:`s = 2^{14}` and n Laplace noise of
-    scale 1 in every entry. That noise is far below the grain of the mechanism (a share :math:`2m/(s\gamma)^2` of the
-    variance), and is there for the proof: given :math:`\zeta`, the log-probability of any report changes by
-    at most :math:`\|s(\zeta - \zeta')\|_1`, so an error e in the computed :math:`\zeta` moves the probability of a report by
-    a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without it a report whose cell barely touches the sphere could
-    single out a record. The error is at most :math:`\|e\|_2 \le (m + 64)2^{-52}`, by m products and sums of vectors of length at
-    most 2 and the errors of the inverse CDFs (measured against arbitrary precision in the tests), outside events of
-    probability below :math:`2^{-60}` (a normal vector so short, or a uniform number so small, that its last bits
-    matter). So the cap is built for :math:`\epsilon' = \epsilon - 2s\sqrt m(m+64)2^{-52} - 2^{-39}`; the last term pays for
-    the threshold, which is moved by a relative :math:`2^{-40}` to the private side to cover the error of :math:`q_c`.
+    *Privacy in floats.* The report is :math:`\mathrm{rint}(s\zeta + n)` with :math:`s = 2^{14}` and n Laplace noise
+    of scale 1 in every entry. That noise is far below the grain of the mechanism (a share :math:`2m/(s\gamma)^2` of
+    the variance), and is there for the proof: given :math:`\zeta`, the log-probability of any report changes by at
+    most :math:`\|s(\zeta - \zeta')\|_1`, so an error e in the computed :math:`\zeta` moves the probability of a
+    report by a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without it a report whose cell barely touches the
+    sphere could single out a record. The error is at most :math:`\|e\|_2 \le (m + 64)2^{-52}`, by m products and sums
+    of vectors of length at most 2 and the errors of the inverse CDFs (measured against arbitrary precision in the
+    tests), outside events of probability below :math:`2^{-60}` (a normal vector so short, or a uniform number so
+    small, that its last bits matter). So the cap is built for
+    :math:`\epsilon' = \epsilon - 2s\sqrt m(m+64)2^{-52} - 2^{-39}`; the last term pays for the threshold, which is
+    moved by a relative :math:`2^{-40}` to the private side to cover the error of :math:`q_c`.
 
     References
     ----------
-    A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor, R. Rogers (2018). Protection against reconstruction and its applications
-    in private federated learning. arXiv:1812.00984.
+    A. Bhowmick, J. Duchi, J. Freudiger, G. Kapoor, R. Rogers (2018). Protection against reconstruction and its
+    applications in private federated learning. arXiv:1812.00984.
 
     H. Asi, V. Feldman, K. Talwar (2022). Optimal algorithms for mean estimation under local differential privacy. ICML.
 
@@ -100,8 +103,8 @@ class Sphere(Mechanism):
         check_integer(self.n_features, "n_features", 1, 2**20)
         if self.private and self._cap_epsilon < self.epsilon / 2:
             raise InvalidParameterError(
-                f"epsilon={self.epsilon!r} is too small for {self.n_features} entries: rounding errors would use up half "
-                f"of it. Raise epsilon or send fewer entries."
+                f"epsilon={self.epsilon!r} is too small for {self.n_features} entries: rounding errors would use up "
+                f"half of it. Raise epsilon or send fewer entries."
             )
 
     @property
@@ -184,8 +187,7 @@ class Sphere(Mechanism):
 
     def _point(self, u, near, uniform, tangent):
         """The point of the sphere for a level, a uniform number and a normal vector, in floats."""
-        half = (self.dimension - 1) / 2
-        x = betaincinv(half, half, uniform * np.where(near, self.cap_mass, 1 - self.cap_mass))
+        x = self._beta_quantile(uniform, near)
         cosine = np.where(near, 1 - 2 * x, 2 * x - 1)
         sine = 2 * np.sqrt(x * (1 - x))
         sign = np.copysign(1.0, u[:, 0])
@@ -199,6 +201,11 @@ class Sphere(Mechanism):
         point[:, 0] -= sign * along
         return point
 
+    def _beta_quantile(self, uniform, near):
+        """(1 - cosine) / 2 in the cap, (1 + cosine) / 2 outside: both are Beta variables cut off above."""
+        half = (self.dimension - 1) / 2
+        return betaincinv(half, half, uniform * np.where(near, self.cap_mass, 1 - self.cap_mass))
+
     def decode(self, reports):
         """Unbiased vectors on the scale of the records, shape (n, n_features)."""
         return np.asarray(reports)[:, :-1] * (self.norm / (RESOLUTION * self.gamma))
@@ -206,8 +213,8 @@ class Sphere(Mechanism):
     def log_prob(self, reports, x):
         """Log-density of the reported directions, against the uniform measure on the sphere, given vectors.
 
-        Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far below the size of the
-        cap, are not part of it.
+        Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far below
+        the size of the cap, are not part of it.
         """
         reports = np.asarray(reports, dtype=np.float64)
         cosine = np.einsum("ij,ij->i", reports, self.direction(self.encode(x)))
@@ -232,8 +239,12 @@ class Sphere(Mechanism):
 
 
 def cap_mass(gamma, dimension):
-    r"""Share of the unit sphere with first coordinate at least gamma: :math:`\frac12 I_{1-\gamma^2}(\frac{m-1}2, \frac12)`."""
-    return float(betainc((dimension - 1) / 2, 0.5, (1 - gamma) * (1 + gamma)) / 2)
+    r"""Share :math:`\frac12 I_{1-\gamma^2}(\frac{m-1}2, \frac12)` of the sphere with first entry at least gamma."""
+    half = (dimension - 1) / 2
+    # Each form keeps the digits that the other loses: gamma^2 those of a low cap, 1 - gamma^2 those of a high one.
+    if gamma * gamma < 0.5:
+        return float(betaincc(0.5, half, gamma * gamma) / 2)
+    return float(betainc(half, 0.5, (1 - gamma) * (1 + gamma)) / 2)
 
 
 def mean_cosine(gamma, epsilon, dimension):

@@ -45,8 +45,8 @@ class SquareWave(Mechanism):
     Notes
     -----
     With w = 2B + 1 the report is uniform on the w integers :math:`[x-B, x+B]` with probability
-    :math:`we^\epsilon/(we^\epsilon + n)`, else uniform on the other n integers of :math:`[-B, n+B]`. Every report has one of two
-    probabilities, in the ratio :math:`e^\epsilon`.
+    :math:`we^\epsilon/(we^\epsilon + n)`, else uniform on the other n integers of :math:`[-B, n+B]`. Every report has
+    one of two probabilities, in the ratio :math:`e^\epsilon`.
 
     *Privacy.* Pure epsilon, exactly: the level is chosen by comparing a word with an integer threshold that
     is rounded down, and takes into account that a uniform integer drawn from 64 bits is uniform within a factor

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from skldp._validation import check_epsilon, check_integer
-from skldp.mechanisms._base import Mechanism, in_blocks, is_integer
-from skldp.mechanisms._encoding import encode_category
+from skldp.mechanisms._base import CategoryMechanism, in_blocks, is_integer
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.mechanisms._unary_encoding import column_sums
 from skldp.privacy._noise import uniform_below
@@ -17,7 +16,7 @@ from skldp.privacy._thresholds import WORD, near_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(Mechanism):
+class SubsetSelection(CategoryMechanism):
     r"""Report a subset of fixed size that contains the true category with high probability.
 
     Parameters
@@ -42,8 +41,8 @@ class SubsetSelection(Mechanism):
     probabilities, in the ratio :math:`e^\epsilon`, and
     :math:`q = (p(\omega-1) + (1-p)\omega)/(d-1)`.
 
-    *Privacy.* Pure epsilon, exactly, in integers. The other members are drawn by Floyd's algorithm, one word for each; a word
-    gives a uniform integer within a factor :math:`1 \pm d2^{-64}`, a subset within
+    *Privacy.* Pure epsilon, exactly, in integers. The other members are drawn by Floyd's algorithm, one word for
+    each; a word gives a uniform integer within a factor :math:`1 \pm d2^{-64}`, a subset within
     :math:`(1 \pm d2^{-64})^\omega`, which the threshold takes into account (:func:`skldp.privacy.near_threshold`).
 
     References
@@ -68,13 +67,13 @@ class SubsetSelection(Mechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 2, 2**31)
+        check_integer(self.n_categories, "n_categories", 1, 2**31)
 
     @cached_property
     def subset_size(self):
         """Size of the reported subset."""
         d = self.n_categories
-        if not self.private or d == 2:
+        if not self.private or d <= 2:
             return 1
         # Of the two integers around the maximiser d / (1 + e^epsilon) of the concave objective, the better one.
         below = max(1, min(d - 1, int(d / (1 + np.exp(self.epsilon)))))
@@ -86,7 +85,7 @@ class SubsetSelection(Mechanism):
 
     @cached_property
     def _threshold(self):
-        if not self.private:
+        if self.certain:
             return WORD
         d, size = self.n_categories, self.subset_size
         return near_threshold(self.epsilon, size, d - size, Fraction(2 * size * d, WORD))
@@ -100,11 +99,7 @@ class SubsetSelection(Mechanism):
     def q(self):
         """Probability that the subset contains another given category."""
         size = self.subset_size
-        return (self.p * (size - 1) + (1 - self.p) * size) / (self.n_categories - 1)
-
-    def encode(self, x):
-        """Turn category numbers into integers, -1 for an unknown one."""
-        return encode_category(x, self.n_categories)
+        return (self.p * (size - 1) + (1 - self.p) * size) / max(self.n_categories - 1, 1)
 
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
@@ -113,15 +108,12 @@ class SubsetSelection(Mechanism):
 
     def _draw_block(self, codes, source):
         d, size, n = self.n_categories, self.subset_size, len(codes)
-        if self.private:
-            near = source.words(n) < np.uint64(self._threshold)
-        else:
-            near = np.ones(n, dtype=bool)
+        near = np.ones(n, dtype=bool) if self.certain else source.words(n) < np.uint64(self._threshold)
         bits = np.zeros(n * d, dtype=np.uint8)
         start = np.arange(n) * d
         # Floyd's algorithm among d - 1 places. A subset that contains the record has one member fewer to draw, and
         # skips the first round.
-        for place in range(d - 1 - size, d - 1):
+        for place in range(max(d - 1 - size, 0), d - 1):
             member = start + uniform_below(source.words(n), place + 1)
             member = np.where(bits[member] == 1, start + place, member)
             bits[member] = ~near if place == d - 1 - size else 1
@@ -130,10 +122,6 @@ class SubsetSelection(Mechanism):
         bits[start + d - 1] = bits[own]
         bits[own] = near
         return bits.reshape(n, d)
-
-    def decode(self, reports):
-        """The 0/1 matrix as it is."""
-        return np.asarray(reports)
 
     def counts(self, reports):
         """Number of subsets that contain each category: the sums that an aggregator keeps."""

@@ -7,14 +7,13 @@ import numpy as np
 from scipy.special import bdtr
 
 from skldp._validation import check_epsilon, check_integer
-from skldp.mechanisms._base import Mechanism, in_blocks, is_integer
-from skldp.mechanisms._encoding import encode_category
+from skldp.mechanisms._base import CategoryMechanism, in_blocks, is_integer
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._thresholds import WORD, flip_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(Mechanism):
+class UnaryEncoding(CategoryMechanism):
     r"""One noisy bit for each category (optimal unary encoding, OUE).
 
     Parameters
@@ -33,8 +32,8 @@ class UnaryEncoding(Mechanism):
     -----
     *Privacy.* Two records differ in two bits of their one-hot code; the likelihood ratio of those two bits is at most
     :math:`\frac{p(1-q)}{q(1-p)} = \frac{1-q}{q} \le e^\epsilon`. A zero bit is raised when a 64-bit word is below
-    :math:`\lceil 2^{64}/(1+e^\epsilon)\rceil`, rounded up, so the inequality holds exactly. Only the leading byte of the
-    word is drawn for every bit; the other 56 bits are drawn for the one bit in 256 that they decide.
+    :math:`\lceil 2^{64}/(1+e^\epsilon)\rceil`, rounded up, so the inequality holds exactly. Only the leading byte of
+    the word is drawn for every bit; the other 56 bits are drawn for the one bit in 256 that they decide.
 
     *Probability.* :math:`\prod_j P(z_j|x)`.
 
@@ -59,7 +58,7 @@ class UnaryEncoding(Mechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 2, 2**31)
+        check_integer(self.n_categories, "n_categories", 1, 2**31)
 
     @cached_property
     def _threshold(self):
@@ -75,10 +74,6 @@ class UnaryEncoding(Mechanism):
         """Probability of a one at any other category."""
         return self._threshold / WORD
 
-    def encode(self, x):
-        """Turn category numbers into integers, -1 for an unknown one."""
-        return encode_category(x, self.n_categories)
-
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
         n_rows = max(1, 2**19 // self.n_categories)
@@ -93,10 +88,6 @@ class UnaryEncoding(Mechanism):
         bits = below_threshold(self._threshold, (len(codes), self.n_categories), source)
         bits[rows, codes] = source.bytes(len(codes)) & 1
         return bits
-
-    def decode(self, reports):
-        """The 0/1 matrix as it is."""
-        return np.asarray(reports)
 
     def counts(self, reports):
         """Number of ones in each column: the sums that an aggregator keeps.
@@ -138,9 +129,10 @@ class UnaryEncoding(Mechanism):
         """Number of ones that an honest report has, but for 1e-9 on either side."""
         if not self.private:
             return 1, 1
-        k = np.arange(self.n_categories + 1)
-        others = [bdtr(k - shift, self.n_categories - 1, self.q) * (k >= shift) for shift in (0, 1)]
-        cdf = np.where(k >= self.n_categories, 1.0, (np.nan_to_num(others[0], nan=1.0) + others[1]) / 2)
+        n_others, k = self.n_categories - 1, np.arange(self.n_categories)
+        # Ones among the other bits are binomial; the record's own bit adds one in half of the reports.
+        others = bdtr(k, n_others, self.q) if n_others else np.ones(1)
+        cdf = (np.append(others, 1.0) + np.append(0.0, others)) / 2
         return int(np.searchsorted(cdf, 1e-9, side="right")), int(np.searchsorted(cdf, 1 - 1e-9))
 
     def valid(self, reports):

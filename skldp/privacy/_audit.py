@@ -2,8 +2,8 @@ r"""Audits: what a randomiser really guarantees, computed or measured.
 
 Two tools. :func:`noise_pmf` recovers the exact probability of every output of an inverse-CDF sampler by bisecting its
 uniform input, so that :func:`hockey_stick` and :func:`epsilon_between` give its guarantee as a number.
-:func:`audit_epsilon` takes any randomiser as a black box and returns a lower bound on its epsilon that holds with a stated
-confidence: if the bound exceeds what was promised, the promise is broken.
+:func:`audit_epsilon` takes any randomiser as a black box and returns a lower bound on its epsilon that holds with a
+stated confidence: if the bound exceeds what was promised, the promise is broken.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ def noise_pmf(law, outputs):
     ----------
     law : callable
         ``law(high, low)`` maps two uint64 arrays to integers; it must not increase as the 127-bit number formed by
-        the low 63 bits of ``high`` followed by ``low`` grows, for a positive sign (top bit of ``high`` zero), and be odd in the sign.
+        the low 63 bits of ``high`` followed by ``low`` grows, for a positive sign (top bit of ``high`` zero), and be
+        odd in the sign.
     outputs : array-like of int
         The outputs whose probability is wanted, of either sign.
 
@@ -96,8 +97,9 @@ def epsilon_between(p, q, delta=0.0):
 
     Notes
     -----
-    For delta = 0 the largest :math:`|\log p/q|`. Otherwise :func:`hockey_stick` is convex and decreasing in epsilon, and piecewise
-    linear in :math:`e^\epsilon` with its kinks at the ratios p/q: the root is found on the sorted ratios without iteration.
+    For delta = 0 the largest :math:`|\log p/q|`. Otherwise :func:`hockey_stick` is convex and decreasing in epsilon,
+    and piecewise linear in :math:`e^\epsilon` with its kinks at the ratios p/q: the root is found on the sorted
+    ratios without iteration.
 
     Examples
     --------
@@ -184,9 +186,9 @@ def audit_epsilon(mechanism, x, x_prime, *, n_reports=100_000, delta=0.0, confid
 
     Notes
     -----
-    For an event S, :math:`\epsilon \ge \log\frac{P(M(x)\in S) - \delta}{P(M(x')\in S)}`. The numerator is replaced by its
-    Clopper-Pearson lower limit and the denominator by its upper limit, each at half the error probability. The event
-    is chosen on other reports than those that are counted, so that the limits are valid.
+    For an event S, :math:`\epsilon \ge \log\frac{P(M(x)\in S) - \delta}{P(M(x')\in S)}`. The numerator is replaced by
+    its Clopper-Pearson lower limit and the denominator by its upper limit, each at half the error probability. The
+    event is chosen on other reports than those that are counted, so that the limits are valid.
 
     Examples
     --------
@@ -212,10 +214,10 @@ def audit_epsilon(mechanism, x, x_prime, *, n_reports=100_000, delta=0.0, confid
     alpha = (1 - confidence) / 4
     for here, there in (sample, sample[::-1]):
         threshold, above = _telling_event(here[:half], there[:half], delta, alpha)
-        counts = tuple(int(_in_event(values[half:], threshold, above).sum()) for values in (here, there))
-        bound = _epsilon_bound(*counts, n_reports - half, delta, alpha)
+        counts = [int(_in_event(values[half:], threshold, above).sum()) for values in (here, there)]
+        bound = _epsilon_bound(counts, n_reports - half, delta, alpha)
         if bound > best.epsilon_lower:
-            best = AuditResult(bound, threshold, above, counts, n_reports - half, confidence)
+            best = AuditResult(float(bound), threshold, above, tuple(counts), n_reports - half, confidence)
     return best
 
 
@@ -241,13 +243,15 @@ def _in_event(values, threshold, above):
 
 def _telling_event(here, there, delta, alpha):
     """The half-line whose counts give the largest bound on this half of the reports."""
-    pooled = np.unique(np.concatenate([here, there]))
-    grid = pooled if pooled.size <= 512 else np.quantile(pooled, np.linspace(0, 1, 512), method="lower")
-    grid = np.concatenate([[-np.inf], grid[:-1]]) if pooled.size > 1 else np.array([-np.inf])
+    pooled = np.concatenate([here, there])
+    distinct = np.unique(pooled)
+    # Quantiles cover the bulk; the outermost values are tried one by one, because leaks hide in tails.
+    bulk = np.quantile(pooled, np.linspace(0, 1, 512), method="lower")
+    grid = np.unique(np.concatenate([[-np.inf], distinct[:64], bulk, distinct[-64:]]))
     scores = []
     for above in (True, False):
         counts = [_counts_above(values, grid, above) for values in (here, there)]
-        scores.append(_epsilon_bound(*counts, here.size, delta, alpha))
+        scores.append(_epsilon_bound(counts, here.size, delta, alpha))
     side = int(np.max(scores[1]) > np.max(scores[0]))
     return float(grid[int(np.argmax(scores[side]))]), side == 0
 
@@ -257,11 +261,10 @@ def _counts_above(values, grid, above):
     return values.size - not_above if above else not_above
 
 
-def _epsilon_bound(here, there, n, delta, alpha):
+def _epsilon_bound(counts, n, delta, alpha):
     """Clopper-Pearson bound on log((P - delta) / Q), 0 where it says nothing."""
-    here, there = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
+    here, there = np.asarray(counts, dtype=float)
     lower = np.where(here > 0, betaincinv(np.maximum(here, 1), n - here + 1, alpha), 0.0)
     upper = np.where(there < n, betaincinv(there + 1, np.maximum(n - there, 1), 1 - alpha), 1.0)
     with np.errstate(divide="ignore"):
-        bound = np.maximum(0.0, np.log(np.maximum(lower - delta, 0.0) / upper))
-    return bound if bound.ndim else float(bound)
+        return np.maximum(0.0, np.log(np.maximum(lower - delta, 0.0) / upper))

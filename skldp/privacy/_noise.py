@@ -3,8 +3,8 @@ r"""Integer noise whose guarantee survives floating point.
 A record is first an integer q on a public grid. The report is :math:`q + \mathrm{rint}(s\,n)` with n a standard Laplace
 or normal variable and s its scale in grid units. Because q is an integer this equals
 :math:`\mathrm{rint}(q + s\,n)`: post-processing of the ideal continuous mechanism on q, whose calibration therefore
-holds unchanged. What is left is that n is computed in floats, and :func:`laplace_slack` and :func:`gaussian_slack` bound by how much that
-can change the probability of any report.
+holds unchanged. What is left is that n is computed in floats, and :func:`laplace_slack` and :func:`gaussian_slack`
+bound by how much that can change the probability of any report.
 
 The variable n is the inverse CDF of a 127-bit uniform number made of two words: one bit is the sign, the others the
 magnitude. There is no rejection loop, and the number of words never depends on data.
@@ -134,14 +134,13 @@ def laplace_slack(scale, epsilon):
 
     Notes
     -----
-    Reports are clamped 40 scales beyond the domain, so a report lies at most :math:`L = 40 + \epsilon` scales from any
-    record. The float value of :math:`-s\log u` is off by at most
-    :math:`s\,2^{-52}(1 + 1.5L)`: two roundings in u, one unit in the last place of the logarithm, one in the product.
-    A cell of the rounding has width 1 and the density falls by :math:`e^{-1/s}` across it, so a displacement
-    :math:`\Delta` of both its ends changes its probability by a factor within
-    :math:`e^{\pm 2\Delta(1 + 1/s)}` at most. A uniform number of 127 bits adds its granularity: a cell at depth L
-    holds :math:`2^{127}e^{-L}(1-e^{-1/s})` of them, a relative error of two over that. The sum of both, times 2 for safety,
-    is returned; :func:`skldp.privacy.noise_pmf` measures the truth.
+    Reports are clamped 40 scales beyond the domain, so a report lies at most :math:`L = 40 + \epsilon` scales from
+    any record. The float value of :math:`-s\log u` is off by at most :math:`s\,2^{-52}(1 + 1.5L)`: two roundings in
+    u, one unit in the last place of the logarithm, one in the product. A cell of the rounding has width 1 and the
+    density falls by :math:`e^{-1/s}` across it, so a displacement :math:`\Delta` of both its ends changes its
+    probability by a factor within :math:`e^{\pm 2\Delta(1 + 1/s)}` at most. A uniform number of 127 bits adds its
+    granularity: a cell at depth L holds :math:`2^{127}e^{-L}(1-e^{-1/s})` of them, a relative error of two over that.
+    The sum of both, times 2 for safety, is returned; :func:`skldp.privacy.noise_pmf` measures the truth.
 
     Examples
     --------
@@ -172,8 +171,8 @@ def gaussian_slack(scale):
     -----
     As for :func:`laplace_slack`, with L = 10: the float value of :math:`-s\Phi^{-1}(u/2)` is off by at most
     :math:`s\,2^{-50}(1 + L)`; the error of the inverse CDF itself, at most :math:`2^{-51}(1 + |n|)` against
-    arbitrary-precision arithmetic, is part of it and is measured in the tests. Across a cell the density changes by at most
-    :math:`e^{(L + 1)/s}`. At depth L a cell holds about :math:`2^{127}\cdot 2\varphi(L)/s` uniform numbers.
+    arbitrary-precision arithmetic, is part of it and is measured in the tests. Across a cell the density changes by
+    at most :math:`e^{(L + 1)/s}`. At depth L a cell holds about :math:`2^{127}\cdot 2\varphi(L)/s` uniform numbers.
 
     Examples
     --------
@@ -202,8 +201,8 @@ def uniform_below(words, n_values):
     Returns
     -------
     ndarray of int64
-        :math:`\lfloor \mathrm{word}\cdot n/2^{64}\rfloor`. Each value has :math:`\lfloor 2^{64}/n\rfloor` or one more words, so
-        its probability is within a factor :math:`1 \pm n2^{-64}` of 1/n; thresholds take that into account.
+        :math:`\lfloor \mathrm{word}\cdot n/2^{64}\rfloor`. Each value has :math:`\lfloor 2^{64}/n\rfloor` or one more
+        words, so its probability is within a factor :math:`1 \pm n2^{-64}` of 1/n; thresholds take that into account.
 
     Examples
     --------

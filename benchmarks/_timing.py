@@ -1,0 +1,41 @@
+"""Timing and printing shared by the benchmarks."""
+
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+
+def best_time(function, repeats=5):
+    """Shortest wall-clock time of several calls, in seconds, after one call to warm up."""
+    function()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def print_header(title, *packages):
+    """Print what is measured, on how many cores, with which versions."""
+    print(f"{title}\n{'=' * len(title)}")
+    versions = []
+    for package in ("skldp", "numpy", "scipy", *packages):
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            versions.append(f"{package} not installed")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores; {', '.join(versions)}\n")
+
+
+def print_table(columns, rows):
+    """Print rows as an aligned table."""
+    cells = [list(columns)] + [[cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    for number, row in enumerate(cells):
+        print("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                        for i, (cell, width) in enumerate(zip(row, widths))))
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+    print()

@@ -1,0 +1,98 @@
+"""Public categories, and the numbers of the categories of records."""
+
+import numpy as np
+
+from skldp.exceptions import InvalidParameterError
+
+
+def check_categories(categories, X):
+    """Return one array of distinct categories for each column of X.
+
+    Parameters
+    ----------
+    categories : None, sequence, or sequence of sequences
+        One list for all columns, or one for each; ``None`` reads them off X.
+    X : ndarray of shape (n, k)
+        Records.
+
+    Returns
+    -------
+    list of ndarray
+    """
+    n_columns = X.shape[1]
+    if categories is None:
+        return [_distinct(X[:, j]) for j in range(n_columns)]
+    if isinstance(categories, (str, bytes)) or not hasattr(categories, "__len__"):
+        raise InvalidParameterError(f"categories must be a list of the public categories, got {categories!r}.")
+    nested = len(categories) > 0 and all(_is_list(item) for item in categories)
+    if nested and len(categories) != n_columns:
+        raise InvalidParameterError(
+            f"categories has {len(categories)} lists for {n_columns} columns. Give one list, or one for each column."
+        )
+    return [_check_list(item) for item in (categories if nested else [categories] * n_columns)]
+
+
+def category_codes(column, categories):
+    """Numbers of the categories of a column, -1 where a value is none of them.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n,)
+        Values of any type; none of them raises.
+    categories : ndarray of shape (k,)
+        The known categories.
+
+    Returns
+    -------
+    ndarray of int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> category_codes(np.array(["b", "z", "a"]), np.array(["a", "b"]))
+    array([ 1, -1,  0])
+    """
+    if column.dtype.kind in "biuf" and categories.dtype.kind in "biuf":
+        order = np.argsort(categories, kind="stable")
+        place = np.minimum(np.searchsorted(categories, column, sorter=order), len(categories) - 1)
+        found = order[place]
+        with np.errstate(all="ignore"):
+            return np.where(categories[found] == column, found, -1)
+    numbers = {value: number for number, value in enumerate(categories.tolist())}
+    return np.fromiter((_lookup(numbers, value) for value in column.tolist()), dtype=np.int64, count=len(column))
+
+
+def _lookup(numbers, value):
+    try:
+        return numbers.get(value, -1)
+    except TypeError:  # an unhashable value is no known category either
+        return -1
+
+
+def _is_list(item):
+    return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
+
+
+def _check_list(values):
+    known = np.empty(len(values), dtype=object)
+    known[:] = list(values)
+    if len(known) == 0:
+        raise InvalidParameterError("categories must not be empty. List every category that a client may report.")
+    if len(set(known.tolist())) < len(known):
+        raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}.")
+    return _narrow(known)
+
+
+def _distinct(column):
+    try:
+        return np.unique(column)
+    except TypeError:  # values of several types have no common order
+        known = np.empty(len(set(column.tolist())), dtype=object)
+        known[:] = sorted(set(column.tolist()), key=lambda value: (type(value).__name__, str(value)))
+        return known
+
+
+def _narrow(known):
+    """The plain NumPy array of numbers or strings, if all are of one kind."""
+    kinds = {str if isinstance(value, str) else "biuf".find(np.asarray(value).dtype.kind) >= 0 for value in known}
+    return np.asarray(known.tolist()) if kinds == {True} else known

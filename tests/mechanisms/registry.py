@@ -1,0 +1,58 @@
+"""One list of mechanisms with the corners of their domains, for every test of the common contract."""
+
+import itertools
+
+import numpy as np
+
+from skldp.mechanisms import (
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    Sphere,
+    SquareWave,
+    SubsetSelection,
+    UnaryEncoding,
+)
+
+VALUES = np.array([-1.0, -0.4, 0.0, 0.7, 1.0])
+VECTORS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
+
+
+def _pure():
+    for epsilon in (0.3, 1.0, 4.0):
+        yield Laplace(epsilon=epsilon, n_levels=64), VALUES
+        yield Laplace(epsilon=epsilon), VALUES
+        yield SquareWave(epsilon=epsilon, n_levels=32), VALUES
+        yield SquareWave(epsilon=epsilon, window=0.0, n_levels=8), VALUES
+        yield Sphere(epsilon=epsilon, n_features=3), VECTORS
+        for n_categories in (2, 5):
+            for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
+                yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)
+
+
+PURE = list(_pure())
+GAUSSIAN = [(Gaussian(epsilon=epsilon, delta=1e-5, n_features=3), VECTORS) for epsilon in (0.3, 1.0, 4.0)]
+ALL = PURE + GAUSSIAN
+
+
+def enumerable(mechanism):
+    """Whether all reports of the mechanism can be listed."""
+    if isinstance(mechanism, Laplace):
+        return mechanism.n_levels <= 64
+    return not isinstance(mechanism, (Gaussian, Sphere))
+
+
+def every_report(mechanism):
+    """All reports of an enumerable mechanism."""
+    if isinstance(mechanism, RandomizedResponse):
+        return np.arange(mechanism.n_categories)
+    if isinstance(mechanism, (UnaryEncoding, SubsetSelection)):
+        rows = np.array(list(itertools.product([0, 1], repeat=mechanism.n_categories)), dtype=np.uint8)
+        full = isinstance(mechanism, UnaryEncoding)
+        return rows if full else rows[rows.sum(axis=1) == mechanism.subset_size]
+    return np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
+
+
+def repeat(record, n):
+    record = np.asarray(record)
+    return np.broadcast_to(record, (n, *record.shape)).copy()

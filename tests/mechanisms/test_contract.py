@@ -1,0 +1,148 @@
+"""What every mechanism promises, tested over all of them."""
+
+import dataclasses
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from skldp.mechanisms import Gaussian, Sphere
+from skldp.privacy import audit_epsilon, gaussian_delta
+from tests.mechanisms.registry import ALL, GAUSSIAN, PURE, enumerable, every_report, repeat
+
+ENUMERABLE = [pair for pair in ALL if enumerable(pair[0])]
+HOSTILE = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, -0.0, 1e16, 0.1, 2**53])
+
+
+def name(value):
+    return repr(value) if dataclasses.is_dataclass(value) else ""
+
+
+def hostile_records(mechanism):
+    if isinstance(mechanism, (Gaussian, Sphere)):
+        rng = np.random.default_rng(0)
+        return np.vstack([rng.choice(HOSTILE, size=(300, 3)), np.repeat(HOSTILE[:, None], 3, axis=1)])
+    return HOSTILE
+
+
+@pytest.mark.parametrize("mechanism, domain", PURE, ids=name)
+def test_log_ratio_is_at_most_epsilon(mechanism, domain):
+    if enumerable(mechanism):
+        reports = every_report(mechanism)
+    else:
+        reports = np.concatenate([mechanism.randomize(repeat(record, 200), rng=0) for record in domain])
+    log_prob = np.array([mechanism.log_prob(reports, repeat(record, len(reports))) for record in domain])
+    gap = (log_prob[:, None] - log_prob[None, :]).max()
+    assert gap <= mechanism.epsilon + 1e-12
+    assert gap >= 0.98 * mechanism.epsilon, "a report that reaches the budget exists"
+
+
+@pytest.mark.parametrize("mechanism, domain", ENUMERABLE, ids=name)
+def test_probabilities_sum_to_one(mechanism, domain):
+    reports = every_report(mechanism)
+    for record in domain:
+        total = np.exp(mechanism.log_prob(reports, repeat(record, len(reports)))).sum()
+        assert total == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("mechanism, domain", ENUMERABLE, ids=name)
+def test_drawn_reports_follow_log_prob(mechanism, domain):
+    reports, n = every_report(mechanism), 20_000
+    for record in domain[[0, -1]]:
+        drawn = mechanism.randomize(repeat(record, n), rng=1)
+        probability = np.exp(mechanism.log_prob(reports, repeat(record, len(reports))))
+        observed = (drawn[:, None] == reports[None]) if drawn.ndim == 1 else (drawn[:, None] == reports[None]).all(2)
+        counts = observed.sum(axis=0)
+        common = probability * n >= 5
+        counts = np.append(counts[common], counts[~common].sum())
+        expected = np.append(probability[common], probability[~common].sum()) * n
+        used = expected > 0
+        statistic = ((counts - expected)[used] ** 2 / expected[used]).sum()
+        assert statistic < chi2.isf(1e-6, used.sum() - 1)
+        assert counts[~used].sum() == 0
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_hostile_values_are_clipped_in_silence(mechanism, domain):
+    records = hostile_records(mechanism)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reports = mechanism.randomize(records, rng=0)
+        log_prob = mechanism.log_prob(reports, records)
+    assert mechanism.valid(reports).all()
+    assert np.isfinite(log_prob).all()
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_honest_reports_are_small_integers_and_valid(mechanism, domain):
+    reports = mechanism.randomize(domain)
+    assert reports.dtype == mechanism.report_dtype
+    assert reports.dtype.kind in "iu"
+    assert len(reports) == len(domain)
+    assert mechanism.valid(reports).all()
+    assert not mechanism.valid(reports.astype(float)).any(), "floats are never sent"
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_impossible_reports_are_found(mechanism, domain):
+    report = mechanism.randomize(domain[:2], rng=0).astype(np.int64)
+    report[0] = 2**40
+    assert mechanism.valid(report).tolist() == [False, True]
+    assert mechanism.log_prob(report, domain[:2])[0] == -np.inf or isinstance(mechanism, Sphere)
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_seeds_repeat_and_separate(mechanism, domain):
+    many = np.concatenate([domain] * 400)
+    once = mechanism.randomize(many, rng=3)
+    assert (mechanism.randomize(many, rng=3) == once).all()
+    other_budget = dataclasses.replace(mechanism, epsilon=mechanism.epsilon * 1.01)
+    assert (mechanism.randomize(many, rng=4) != once).any()
+    assert (mechanism.randomize(many) != mechanism.randomize(many)).any()
+    # If the noise were shared, two nearly equal budgets would give nearly equal reports.
+    difference = mechanism.randomize(many, rng=3) != other_budget.randomize(many, rng=3)
+    assert difference.mean() > 0.3 * (mechanism.randomize(many, rng=4) != once).mean()
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_without_noise_the_report_is_the_record(mechanism, domain):
+    plain = dataclasses.replace(mechanism, epsilon=np.inf)
+    assert not plain.private
+    reports = plain.randomize(domain)
+    assert (reports == plain.randomize(domain)).all()
+    assert plain.valid(reports).all()
+    expected = domain if reports.shape == domain.shape or isinstance(plain, Sphere) else np.eye(len(domain))
+    step = 2 / getattr(mechanism, "n_levels", 2**12)
+    np.testing.assert_allclose(plain.decode(reports), expected, atol=step)
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_mechanisms_are_values(mechanism, domain):
+    copy = pickle.loads(pickle.dumps(mechanism))
+    assert copy == mechanism and hash(copy) == hash(mechanism)
+    assert (copy.randomize(domain, rng=0) == mechanism.randomize(domain, rng=0)).all()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mechanism.epsilon = 2.0
+
+
+@pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
+def test_no_records_give_no_reports(mechanism, domain):
+    assert len(mechanism.randomize(domain[:0])) == 0
+
+
+@pytest.mark.parametrize("mechanism, domain", PURE, ids=name)
+def test_end_to_end_audit_finds_no_more_than_epsilon(mechanism, domain):
+    result = audit_epsilon(mechanism, domain[0], domain[-1 if domain.ndim == 1 else 1], n_reports=50_000)
+    assert result.epsilon_lower <= mechanism.epsilon
+
+
+@pytest.mark.parametrize("mechanism, domain", GAUSSIAN, ids=name)
+def test_gaussian_mean_separation(mechanism, domain):
+    reports = [mechanism.randomize(repeat(record, 50_000))[:, 0].astype(float) for record in domain[:2]]
+    sigma = np.concatenate([values - values.mean() for values in reports]).std()
+    separation = abs(reports[0].mean() - reports[1].mean())
+    # 50,000 reports give sigma to 0.7 % at 5 standard errors, and the separation of the means to 0.03 sigma.
+    assert gaussian_delta(mechanism.epsilon, sigma * 1.007, separation - 0.032 * sigma) <= mechanism.delta
+    assert gaussian_delta(mechanism.epsilon, sigma * 0.993, separation + 0.032 * sigma) >= mechanism.delta

@@ -1,0 +1,151 @@
+"""Every sensitivity against brute force over all pairs of records, from both sides."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from skldp.privacy import (
+    ball_sensitivity,
+    interval_sensitivity,
+    labelled_moment_radius,
+    moment_radius,
+    moment_sensitivity,
+    paper_moment_bound,
+    weighted_moment_sensitivity,
+)
+
+SETTINGS = [  # norm, y_bound, y_weight, intercept_weight
+    (1.0, 1.0, 1.0, 0.0),
+    (1.0, 2.0, 0.5, 0.0),
+    (1.0, 2.0, math.sqrt(1 / 8), math.sqrt(0.5)),
+    (2.0, 1.0, 1.0, 1.5),
+    (1.0, 3.0, 1.0, 0.0),
+    (1.0, 5.0, 1.0, 0.7),
+]
+
+
+def svec(v):
+    rows, columns = np.triu_indices(len(v))
+    return np.outer(v, v)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
+
+
+def clipped(parameters, norm, y_bound):
+    x, y = parameters[:-1], parameters[-1]
+    return x * min(1.0, norm / max(np.linalg.norm(x), 1e-300)), np.clip(y, -y_bound, y_bound)
+
+
+def brute_force(distance, norm, y_bound, n_features=2, n_tries=12):
+    rng = np.random.default_rng(0)
+
+    def objective(pair):
+        half = n_features + 1
+        return -distance(clipped(pair[:half], norm, y_bound), clipped(pair[half:], norm, y_bound))
+
+    options = {"maxiter": 3000, "maxfev": 3000, "xatol": 1e-8, "fatol": 1e-10}
+    starts = rng.normal(size=(n_tries, 2 * n_features + 2)) * max(norm, y_bound)
+    return -min(minimize(objective, start, method="Nelder-Mead", options=options).fun for start in starts)
+
+
+def moment_distance(y_weight, kappa):
+    def distance(one, other):
+        vectors = [svec(np.concatenate([[kappa], x, [y_weight * y]])) for x, y in (one, other)]
+        return np.linalg.norm(vectors[0] - vectors[1])
+
+    return distance
+
+
+@pytest.mark.parametrize("norm, y_bound, y_weight, kappa", SETTINGS)
+def test_moment_sensitivity_is_attained_and_not_exceeded(norm, y_bound, y_weight, kappa):
+    found = brute_force(moment_distance(y_weight, kappa), norm, y_bound)
+    declared = moment_sensitivity(norm, y_bound, y_weight, kappa)
+    assert found <= declared * (1 + 1e-9)
+    assert found >= 0.999 * declared
+
+
+def test_a_sensitivity_without_its_root_two_is_caught():
+    norm, y_bound, y_weight, kappa = SETTINGS[2]
+    mutant = moment_sensitivity(norm, y_bound, y_weight, kappa) / math.sqrt(2)
+    assert brute_force(moment_distance(y_weight, kappa), norm, y_bound) > mutant * 1.1
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.7])
+def test_one_feature_is_bounded_and_not_far_off(kappa):
+    found = brute_force(moment_distance(0.8, kappa), 1.0, 1.0, n_features=1)
+    declared = moment_sensitivity(1.0, 1.0, 0.8, kappa)
+    assert 0.9 * declared <= found <= declared * (1 + 1e-9)
+
+
+def test_closed_form_inside_its_conditions():
+    for norm, y_bound, y_weight, kappa in SETTINGS[:4]:
+        total = norm**2 + kappa**2 + (y_weight * y_bound) ** 2
+        assert moment_sensitivity(norm, y_bound, y_weight, kappa) == pytest.approx(math.sqrt(2) * total, rel=1e-12)
+
+
+@pytest.mark.parametrize("norm, y_bound, c1, c2", [
+    (1, 1, 1, 1), (1, 2, 1, 1), (1, 5, 1, 1), (2, 1, 3, 0.2), (1, 3, 0.3, 2),
+])
+def test_weighted_sensitivity_is_attained_and_below_the_papers(norm, y_bound, c1, c2):
+    def distance(one, other):
+        blocks = [np.concatenate([svec(x), math.sqrt(c1) * y * x, [math.sqrt(c2) * y * y]]) for x, y in (one, other)]
+        return np.linalg.norm(blocks[0] - blocks[1])
+
+    found = brute_force(distance, norm, y_bound)
+    declared = weighted_moment_sensitivity(norm, y_bound, c1, c2)
+    assert 0.999 * declared <= found <= declared * (1 + 1e-9)
+    assert declared <= paper_moment_bound(norm, y_bound, c1, c2)
+
+
+def test_waste_of_the_papers_bound():
+    ratios = [(paper_moment_bound(1, b) / weighted_moment_sensitivity(1, b)) ** 2 for b in (1, 2)]
+    assert ratios == pytest.approx([1.222, 1.545], abs=1e-3)
+
+
+def centred_lengths(norm, y_bound, d, y_weight, kappa, labelled, recentre):
+    """Distance from the centre of many moment vectors, extremes among them, constant entries left out."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, d))
+    x *= norm * rng.choice([0.0, 0.3, 1.0, 1.0], size=(4000, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+    y = rng.choice([-1.0, 1.0], 4000) if labelled else y_bound * rng.choice([-1.0, -0.5, 0.0, 1.0], 4000)
+    v = np.column_stack([np.full(4000, kappa), x, y_weight * y])
+    deviation = np.einsum("ni,nj->nij", v, v)
+    deviation[:, 0, 0] = 0.0
+    inner = np.arange(1, d + 1)
+    if recentre:
+        deviation[:, inner, inner] -= norm**2 / d
+    if labelled:
+        deviation[:, -1, -1] = 0.0
+    elif recentre:
+        deviation[:, -1, -1] -= (y_weight * y_bound) ** 2
+    return np.linalg.norm(deviation, axis=(1, 2))
+
+
+@pytest.mark.parametrize("d", [1, 2, 8])
+@pytest.mark.parametrize("recentre", [False, True])
+@pytest.mark.parametrize("norm, y_bound, y_weight, kappa", SETTINGS)
+def test_radii_are_attained_and_not_exceeded(d, recentre, norm, y_bound, y_weight, kappa):
+    lengths = centred_lengths(norm, y_bound, d, y_weight, kappa, False, recentre)
+    assert lengths.max() == pytest.approx(moment_radius(norm, y_bound, d, y_weight, kappa, recentre), rel=1e-12)
+    lengths = centred_lengths(norm, 1.0, d, y_weight, kappa, True, recentre)
+    assert lengths.max() == pytest.approx(labelled_moment_radius(norm, d, y_weight, kappa, recentre), rel=1e-12)
+
+
+def test_values_and_vectors():
+    assert interval_sensitivity((-2, 3)) == 5
+    assert ball_sensitivity(1.5) == 3
+    found = brute_force(lambda one, other: np.linalg.norm(one[0] - other[0]), 1.5, 1.0)
+    assert found == pytest.approx(ball_sensitivity(1.5), rel=1e-6)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: moment_sensitivity(0, 1),
+    lambda: moment_sensitivity(1, None),
+    lambda: moment_sensitivity(1, 1, intercept_weight=-1),
+    lambda: moment_radius(1, 1, 0),
+    lambda: interval_sensitivity((1, 1)),
+    lambda: ball_sensitivity(float("inf")),
+])
+def test_bad_parameters_raise(call):
+    with pytest.raises(ValueError, match="must"):
+        call()

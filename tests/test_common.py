@@ -1,0 +1,33 @@
+"""scikit-learn's own checks, over every estimator and transformer, with no expected failure."""
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import skldp
+
+TRANSFORMERS = [
+    skldp.LaplacePerturber(),
+    skldp.SquareWavePerturber(),
+    skldp.GaussianPerturber(),
+    skldp.SpherePerturber(),
+    skldp.RandomizedResponsePerturber(),
+    skldp.SubsetSelectionPerturber(),
+    skldp.UnaryEncodingPerturber(),
+    skldp.BoundedScaler(),
+]
+
+
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
+@parametrize_with_checks(TRANSFORMERS)
+def test_sklearn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
+def test_a_green_run_ran_enough_checks(estimator):
+    assert sum(1 for _ in estimator_checks_generator(estimator)) >= 40
+
+
+def test_every_public_class_is_checked():
+    classes = {name for name in skldp.__all__ if isinstance(getattr(skldp, name), type)}
+    assert classes == {type(estimator).__name__ for estimator in TRANSFORMERS}
