@@ -1,5 +1,7 @@
 """Public categories, and the numbers of the categories of records."""
 
+from numbers import Real
+
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
@@ -65,12 +67,12 @@ def category_codes(column, categories):
 def _lookup(numbers, value):
     try:
         return numbers.get(value, -1)
-    except TypeError:  # an unhashable value is no known category either
+    except Exception:  # a value that cannot be hashed or compared is no known category either
         return -1
 
 
 def _is_list(item):
-    return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
+    return isinstance(item, (list, tuple)) or (hasattr(item, "tolist") and hasattr(item, "__len__"))
 
 
 def _check_list(values):
@@ -78,21 +80,29 @@ def _check_list(values):
     known[:] = list(values)
     if len(known) == 0:
         raise InvalidParameterError("categories must not be empty. List every category that a client may report.")
-    if len(set(known.tolist())) < len(known):
+    try:
+        n_distinct = len(set(known.tolist()))
+    except TypeError:
+        raise InvalidParameterError(f"categories must be numbers or strings, got {list(values)!r}.") from None
+    if n_distinct < len(known):
         raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}.")
     return _narrow(known)
 
 
 def _distinct(column):
+    """The distinct values of a column, in order; missing values are no category."""
+    values = {value for value in column.tolist() if value is not None and value == value}
     try:
-        return np.unique(column)
+        ordered = sorted(values)
     except TypeError:  # values of several types have no common order
-        known = np.empty(len(set(column.tolist())), dtype=object)
-        known[:] = sorted(set(column.tolist()), key=lambda value: (type(value).__name__, str(value)))
-        return known
+        ordered = sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    return _check_list(ordered)
 
 
 def _narrow(known):
-    """The plain NumPy array of numbers or strings, if all are of one kind."""
-    kinds = {str if isinstance(value, str) else "biuf".find(np.asarray(value).dtype.kind) >= 0 for value in known}
-    return np.asarray(known.tolist()) if kinds == {True} else known
+    """The plain array of numbers, where all are numbers and stay distinct."""
+    if all(isinstance(value, (bool, Real, np.bool_)) for value in known):
+        numbers = np.asarray(known.tolist())
+        if numbers.dtype.kind in "biuf" and len(np.unique(numbers)) == len(known):
+            return numbers
+    return known

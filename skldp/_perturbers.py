@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skldp._categories import category_codes, check_categories
-from skldp._validation import check_bounds, check_epsilon, check_positive, warn_large_delta
+from skldp._validation import check_bounds, check_epsilon, check_positive, split_budget, warn_large_delta
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
+from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._randomized_response import RandomizedResponse
@@ -40,10 +41,9 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        check_epsilon(self.epsilon)
         X = self._read(X, reset=True)
         self.mechanism_ = self._build(X)
-        self.epsilon_ = float(self.epsilon)
+        self.epsilon_ = check_epsilon(self.epsilon)
         self.delta_ = float(getattr(self, "delta", 0.0))
         return self
 
@@ -64,7 +64,15 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         return self._perturb(self._read(X, reset=False))
 
     def _read(self, X, reset):
-        return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=reset)
+        options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
+        with np.errstate(all="ignore"):
+            try:
+                return validate_data(self, X, **options)
+            except (TypeError, ValueError, OverflowError):
+                if reset or getattr(X, "dtype", np.dtype(object)) != object:
+                    raise
+                # A value that is no number must not show on the client's path; a wrong shape still raises here.
+                return validate_data(self, _with_floats(X), **options)
 
     def _build(self, X):
         raise NotImplementedError
@@ -122,7 +130,7 @@ class LaplacePerturber(OneToOneFeatureMixin, BasePerturber):
         self.random_state = random_state
 
     def _build(self, X):
-        return Laplace(epsilon=self.epsilon / X.shape[1], bounds=self.bounds)
+        return Laplace(epsilon=split_budget(self.epsilon, X.shape[1]), bounds=self.bounds)
 
 
 class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
@@ -166,7 +174,7 @@ class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
         self.random_state = random_state
 
     def _build(self, X):
-        return SquareWave(epsilon=self.epsilon / X.shape[1], bounds=self.bounds)
+        return SquareWave(epsilon=split_budget(self.epsilon, X.shape[1]), bounds=self.bounds)
 
 
 class GaussianPerturber(OneToOneFeatureMixin, BasePerturber):
@@ -262,6 +270,9 @@ class CategoryPerturber(BasePerturber):
     _mechanism: type
 
     def _read(self, X, reset):
+        if isinstance(X, (list, tuple)):
+            # NumPy would turn every entry of a list into a string because of one of them.
+            X = np.asarray(X, dtype=object)
         return validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
 
     def _build(self, X):
@@ -273,7 +284,7 @@ class CategoryPerturber(BasePerturber):
                 stacklevel=3,
             )
         self.categories_ = check_categories(self.categories, X)
-        epsilon = self.epsilon / X.shape[1]
+        epsilon = split_budget(self.epsilon, X.shape[1])
         return tuple(self._mechanism(epsilon=epsilon, n_categories=len(known)) for known in self.categories_)
 
     def _perturb(self, X):
@@ -546,6 +557,12 @@ def _feature_bounds(bounds, n_features):
         ) from None
     checked = [check_bounds((a, b)) for a, b in zip(*(side.tolist() for side in pairs))]
     return np.asarray(checked, dtype=np.float64).T
+
+
+def _with_floats(X):
+    """X with every entry a float, column names kept."""
+    values = as_floats(np.asarray(X, dtype=object))
+    return type(X)(values, index=X.index, columns=X.columns) if hasattr(X, "columns") else values
 
 
 def _is_infinite(epsilon):

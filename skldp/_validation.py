@@ -6,13 +6,16 @@ categories. Private values are never validated, they are clipped.
 
 import math
 import warnings
+from fractions import Fraction
 from numbers import Integral, Real
 
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 
+MIN_EPSILON = 1e-6
 MAX_EPSILON = 20.0
+_NARROWEST = 1e-290  # below this the arithmetic of a width overflows
 
 
 def check_real(value, name, hint="Give a number."):
@@ -29,12 +32,32 @@ def check_epsilon(epsilon, name="epsilon"):
     epsilon = check_real(epsilon, name, "Give a budget in (0, 20], or np.inf for no privacy.")
     if epsilon <= 0:
         raise InvalidParameterError(f"{name} must be positive, got {epsilon!r}. Give a budget in (0, 20].")
+    if epsilon < MIN_EPSILON:
+        raise InvalidParameterError(
+            f"{name}={epsilon!r} is below {MIN_EPSILON:g}, where no number of clients tells anything. "
+            f"Give a larger budget."
+        )
     if MAX_EPSILON < epsilon < math.inf:
         raise InvalidParameterError(
             f"{name}={epsilon!r} is above {MAX_EPSILON:g}, where a report protects nobody. "
             f"Give a budget in (0, 20], or np.inf to simulate without noise."
         )
     return epsilon
+
+
+def split_budget(epsilon, n_parts):
+    """Return the largest float that can be spent ``n_parts`` times within ``epsilon``.
+
+    Examples
+    --------
+    >>> split_budget(1.0, 3) * 3 <= 1.0
+    True
+    """
+    epsilon = check_epsilon(epsilon)
+    part = epsilon / n_parts
+    if math.isfinite(epsilon) and Fraction(part) * n_parts > Fraction(epsilon):
+        part = math.nextafter(part, 0.0)
+    return part
 
 
 def check_delta(delta):
@@ -70,7 +93,7 @@ def check_bounds(bounds, name="bounds"):
         raise InvalidParameterError(f"{name} must be a pair (lower, upper), got {bounds!r}.") from None
     lower = check_real(lower, f"the lower end of {name}")
     upper = check_real(upper, f"the upper end of {name}")
-    if not (lower < upper and math.isfinite(upper - lower)):
+    if not _NARROWEST < upper - lower < math.inf:
         raise InvalidParameterError(
             f"{name} must be finite with lower < upper and a finite width, got ({lower!r}, {upper!r})."
         )

@@ -1,5 +1,7 @@
 import pickle
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -118,6 +120,33 @@ def test_unknown_categories_never_raise_or_warn(cls, value):
         assert len(perturber.transform(X)) == 3
 
 
+@pytest.mark.parametrize("cls", VALUES + VECTORS)
+@pytest.mark.parametrize("value", [10**400, None, "abc", pd.NA, Decimal("sNaN"), np.longdouble("1e2000"), {}, 1j])
+def test_objects_that_are_no_numbers_never_raise_or_warn(cls, value):
+    perturber = make(cls).fit(records(cls))
+    X = np.full((3, 2), 0.5, dtype=object)
+    X[1, 0] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for container in (X, X.tolist(), pd.DataFrame(X)):
+            assert np.isfinite(perturber.transform(container)).all()
+    with pytest.raises(ValueError, match="features"):
+        perturber.transform(np.full((3, 5), 0.5, dtype=object))
+
+
+def test_one_record_of_a_list_does_not_change_the_others():
+    perturber = skldp.RandomizedResponsePerturber(epsilon=20.0, categories=[0, 1]).fit([[0]])
+    for last in (1, "x", None):
+        assert (perturber.transform([[0]] * 200 + [[last]])[:200] == 0).all()
+
+
+def test_columns_never_spend_more_than_the_row():
+    for epsilon in (np.float32(0.1), 0.1, 0.7, 1.0):
+        for k in (3, 7, 10):
+            mechanism = skldp.LaplacePerturber(epsilon=epsilon).fit(np.zeros((2, k))).mechanism_
+            assert Fraction(mechanism.epsilon) * k <= Fraction(float(epsilon))
+
+
 @everyone
 def test_pandas_in_and_out(cls):
     frame = pd.DataFrame(records(cls), columns=["first", "second"])
@@ -147,6 +176,7 @@ def test_categories_read_off_the_data_warn(cls):
 @pytest.mark.parametrize("categories, message", [
     ([], "must not be empty"),
     (["a", "a"], "must be distinct"),
+    ([{}, {}], "must be numbers or strings"),
     ("abc", "must be a list"),
     (3, "must be a list"),
     ([["a", "b"]], "one for each column"),

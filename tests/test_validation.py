@@ -11,7 +11,7 @@ ALL = [Laplace, SquareWave, Gaussian, Sphere, RandomizedResponse, UnaryEncoding,
 
 
 @pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, True, "1", None, 20.5, 1000.0, -np.inf, 1j, [1.0]])
+@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, True, "1", None, 20.5, 1000.0, 1e-7, -np.inf, 1j, [1.0]])
 def test_epsilon(cls, epsilon):
     with pytest.raises(InvalidParameterError, match="epsilon"):
         cls(epsilon=epsilon)
@@ -39,6 +39,7 @@ def test_delta(delta):
 @pytest.mark.parametrize("cls", [Laplace, SquareWave])
 @pytest.mark.parametrize("bounds", [
     None, 5, (1,), (1, 2, 3), (2, 1), (1, 1), (0, np.inf), (np.nan, 1), ("a", "b"), (True, 2), (-1.7e308, 1.7e308),
+    (0, 1e-304),
 ])
 def test_bounds(cls, bounds):
     with pytest.raises(InvalidParameterError, match="bounds"):
@@ -72,10 +73,27 @@ def test_window(window):
         SquareWave(window=window)
 
 
-@pytest.mark.parametrize("cls", [Laplace, Gaussian, Sphere])
-def test_an_epsilon_that_rounding_would_use_up_is_refused(cls):
+@pytest.mark.parametrize("cls, options", [(Laplace, {}), (Gaussian, {}), (Sphere, {"n_features": 20_000})])
+def test_an_epsilon_that_rounding_would_use_up_is_refused(cls, options):
     with pytest.raises(InvalidParameterError, match="too small"):
-        cls(epsilon=1e-12)
+        cls(epsilon=1e-5, **options)
+
+
+@pytest.mark.parametrize("cls", [RandomizedResponse, UnaryEncoding, SubsetSelection])
+def test_numpy_integers_are_taken(cls):
+    mechanism = cls(n_categories=np.int64(5))
+    assert mechanism == cls(n_categories=5)
+    assert len(mechanism.randomize([1, 2])) == 2
+
+
+def test_more_categories_than_words_can_tell_apart_are_refused():
+    with pytest.raises(InvalidParameterError, match="too small for this many"):
+        SubsetSelection(epsilon=1e-6, n_categories=2**31).p
+
+
+def test_a_delta_that_promises_nothing_is_refused():
+    with pytest.raises(InvalidParameterError, match="delta"):
+        Gaussian(epsilon=20, delta=0.99)
 
 
 @pytest.mark.parametrize("lower, upper, name", [

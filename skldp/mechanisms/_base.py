@@ -85,6 +85,32 @@ class CategoryMechanism(Mechanism):
         return np.asarray(reports)
 
 
+class BitMechanism(CategoryMechanism):
+    """A randomiser of one category whose report is a row of ``n_categories`` bits."""
+
+    report_dtype = np.dtype(np.uint8)
+
+    def _binary(self, reports):
+        """Mask of the rows of ``n_categories`` zeros and ones."""
+        reports = np.asarray(reports)
+        if not has_width(reports, self.n_categories):
+            return np.zeros(len(reports), dtype=bool)
+        return ((reports == 0) | (reports == 1)).all(axis=1)
+
+
+def has_width(reports, width):
+    """Whether an array holds rows of ``width`` integers: nothing else is ever sent."""
+    return is_integer(reports) and reports.ndim == 2 and reports.shape[1] == width
+
+
+def check_width(x, width):
+    """Return an array of records with ``width`` columns, or say what is wrong with its (public) shape."""
+    x = np.asarray(x)
+    if x.ndim != 2 or x.shape[1] != width:
+        raise ValueError(f"Records must be an array of shape (n, {width}), got shape {x.shape}.")
+    return x
+
+
 def in_blocks(draw, codes, n_rows, shape, dtype):
     """Draw reports block by block, so that temporaries stay small whatever the number of clients."""
     out = np.empty((len(codes), *shape), dtype=dtype)

@@ -8,6 +8,40 @@ _LARGEST = np.finfo(np.float64).max
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
 
 
+def as_floats(x):
+    """An array of floats from anything of a regular shape: what is no number becomes NaN, what is too large infinite.
+
+    Parameters
+    ----------
+    x : array-like
+        Values of any type.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Examples
+    --------
+    >>> as_floats([1, 10**400, None, "no number"])
+    array([ 1., inf, nan, nan])
+    """
+    x = x if isinstance(x, np.ndarray) else np.asarray(x, dtype=object)
+    with np.errstate(all="ignore"):
+        if x.dtype.kind in "biuf":
+            return np.atleast_1d(x.astype(np.float64, copy=False))
+        values = np.fromiter((_as_float(value) for value in x.ravel().tolist()), dtype=np.float64, count=x.size)
+        return np.atleast_1d(values.reshape(x.shape))
+
+
+def _as_float(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except Exception:  # whatever a private value does, it must not show
+        return np.nan
+
+
 def encode_interval(x, bounds, n_levels):
     r"""Clip values to an interval and put them on the grid 0 .. n_levels.
 
@@ -34,13 +68,11 @@ def encode_interval(x, bounds, n_levels):
     """
     lower, upper = bounds
     with np.errstate(all="ignore"):
-        x = np.array(x, dtype=np.float64)
-        x[np.isnan(x)] = lower + (upper - lower) / 2
-        np.clip(x, lower, upper, out=x)
-        x -= lower
-        x *= n_levels / (upper - lower)
+        x = as_floats(x)
+        share = (np.clip(x, lower, upper) - lower) / (upper - lower)
+        share[np.isnan(share)] = 0.5
         # The product can exceed the last level by a rounding error.
-        return np.clip(np.rint(x), 0, n_levels).astype(np.int64)
+        return np.clip(np.rint(share * n_levels), 0, n_levels).astype(np.int64)
 
 
 def encode_ball(x, norm):
@@ -66,13 +98,13 @@ def encode_ball(x, norm):
     array([[39321, 52428],
            [32768,     0]])
     """
-    x = np.asarray(x)
+    x = as_floats(x)
     codes = np.empty(x.shape, dtype=np.int64)
     n_rows = max(1, _BLOCK // max(x.shape[1], 1))
     with np.errstate(all="ignore"):
         for start in range(0, len(x), n_rows):
             block = slice(start, start + n_rows)
-            codes[block] = _encode_block(np.array(x[block], dtype=np.float64), norm)
+            codes[block] = _encode_block(x[block].copy(), norm)
     return codes
 
 
@@ -97,6 +129,8 @@ def encode_category(x, n_categories):
     """
     with np.errstate(all="ignore"):
         x = np.asarray(x)
+        if x.dtype.kind not in "biuf":
+            x = as_floats(x)
         known = (x >= 0) & (x < n_categories)
         codes = np.where(known, x, 0).astype(np.int64)
         return np.where(known & (codes == x), codes, -1)
@@ -116,7 +150,7 @@ def _encode_block(x, norm):
 
 
 def _clip_to_unit_ball(x, norm):
-    """Rows of x / norm, shortened to length 1 where they are longer, without overflow for any float; x is overwritten."""
+    """Rows of x / norm, shortened to length 1 where longer, without overflow for any float; x is overwritten."""
     np.copyto(x, 0.0, where=np.isnan(x))
     np.minimum(x, _LARGEST, out=x)
     np.maximum(x, -_LARGEST, out=x)

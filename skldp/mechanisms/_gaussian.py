@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 
 from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._base import Mechanism, is_integer
+from skldp.mechanisms._base import Mechanism, check_width, has_width
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.privacy._calibration import gaussian_sigma
 from skldp.privacy._noise import GAUSSIAN_REACH, gaussian_noise, gaussian_slack, integer_noise
@@ -77,11 +77,15 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "norm", check_positive(self.norm, "norm"))
-        check_integer(self.n_features, "n_features", 1)
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
         if self.private and self._slack > self.epsilon / 4:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for Gaussian noise on {self.n_features} entries: rounding "
                 f"errors would use up half of it. Raise epsilon or send fewer entries."
+            )
+        if self.private and self.clamp[1] < BALL_RADIUS + 4 * self.scale:
+            raise InvalidParameterError(
+                f"delta={self.delta!r} is too large to be a guarantee at epsilon={self.epsilon!r}. Lower delta."
             )
 
     @cached_property
@@ -122,7 +126,7 @@ class Gaussian(Mechanism):
 
     def encode(self, x):
         """Clip vectors, shape (n, n_features), to the ball and round them to integers of norm at most 2**16."""
-        return encode_ball(x, self.norm)
+        return encode_ball(check_width(x, self.n_features), self.norm)
 
     def _draw(self, codes, source):
         if self.private:
@@ -136,19 +140,20 @@ class Gaussian(Mechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of reports, shape (n, n_features), given vectors: one number for each row."""
-        reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
+        valid, codes = self.valid(reports), self.encode(x)
+        reports = np.asarray(reports).astype(np.int64)
         if not self.private:
-            return np.where((reports == codes).all(axis=1), 0.0, -np.inf)
+            return np.where(valid & (reports == codes).all(axis=1), 0.0, -np.inf)
         distance = np.abs(reports - codes)
         tail = log_ndtr((0.5 - distance) / self.scale)
         with np.errstate(divide="ignore"):
             inside = tail + np.log(-np.expm1(log_ndtr((-0.5 - distance) / self.scale) - tail))
         cells = np.where(np.abs(reports) == self.clamp[1], tail, inside)
-        return np.where(self.valid(reports), cells.sum(axis=1), -np.inf)
+        return np.where(valid, cells.sum(axis=1), -np.inf)
 
     def valid(self, reports):
         """Mask of the rows whose entries are inside the clamps."""
         reports = np.asarray(reports)
-        if not is_integer(reports):
+        if not has_width(reports, self.n_features):
             return np.zeros(len(reports), dtype=bool)
         return ((reports >= self.clamp[0]) & (reports <= self.clamp[1])).all(axis=1)

@@ -67,7 +67,7 @@ class Laplace(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        check_integer(self.n_levels, "n_levels", 1, 2**24)
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, 2**24))
         if self.private and 2 * laplace_slack(self.n_levels / self.epsilon, self.epsilon) > self.epsilon / 2:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for Laplace noise on {self.n_levels} levels: rounding errors "
@@ -79,14 +79,15 @@ class Laplace(Mechanism):
         """Scale of the noise in grid units; 0 without noise."""
         if not self.private:
             return 0.0
-        # The slack of a scale one hundredth larger covers the correction that the slack itself causes.
+        # The slack of twice the scale covers the correction that the slack itself causes.
         slack = laplace_slack(2 * self.n_levels / self.epsilon, self.epsilon)
         return self.n_levels / (self.epsilon - 2 * slack)
 
     @cached_property
     def clamp(self):
         """Smallest and largest report."""
-        margin = math.ceil(LAPLACE_CLAMP * self.scale)
+        # Rounded down: the slack is computed for reports no deeper than that.
+        margin = math.floor(LAPLACE_CLAMP * self.scale)
         return -margin, self.n_levels + margin
 
     @cached_property
@@ -115,7 +116,7 @@ class Laplace(Mechanism):
     def _draw(self, codes, source):
         if self.private:
             codes = codes + integer_noise(laplace_noise, self.scale, codes.shape, source)
-            np.clip(codes, *self.clamp, out=codes)
+            codes = np.clip(codes, *self.clamp)
         return codes.astype(self.report_dtype)
 
     def decode(self, reports):
@@ -124,16 +125,17 @@ class Laplace(Mechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of integer reports given values, elementwise with broadcasting."""
-        reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
+        valid, codes = self.valid(reports), self.encode(x)
+        reports = np.asarray(reports).astype(np.int64)
         if not self.private:
-            return np.where(reports == codes, 0.0, -np.inf)
+            return np.where(valid & (reports == codes), 0.0, -np.inf)
         low, high = self.clamp
         distance = np.abs(reports - codes)
         tail = math.log(0.5) - (distance - 0.5) / self.scale
         inside = tail + math.log(-math.expm1(-1 / self.scale))
         centre = math.log(-math.expm1(-0.5 / self.scale))
         value = np.where(distance == 0, centre, np.where((reports == low) | (reports == high), tail, inside))
-        return np.where(self.valid(reports), value, -np.inf)
+        return np.where(valid, value, -np.inf)
 
     def valid(self, reports):
         """Mask of the reports inside the clamps."""

@@ -54,7 +54,7 @@ class RandomizedResponse(CategoryMechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 1, 2**31)
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
 
     @cached_property
     def _threshold(self):
@@ -85,12 +85,13 @@ class RandomizedResponse(CategoryMechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of reported categories given categories; unknown records are mixtures of all."""
-        reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
+        valid, codes = self.valid(reports), self.encode(x)
+        reports = np.asarray(reports).astype(np.int64)
         near = self.near_probability
         probability = np.where(reports == codes, near, (1 - near) / max(self.n_categories - 1, 1))
         probability = np.where(codes < 0, 1 / self.n_categories, probability)
         with np.errstate(divide="ignore"):
-            return np.where(self.valid(reports), np.log(probability), -np.inf)
+            return np.where(valid, np.log(probability), -np.inf)
 
     def valid(self, reports):
         """Mask of the reports in 0 .. k - 1."""

@@ -9,14 +9,13 @@ from scipy.special import betainc, betaincc, betaincinv, gammaln, ndtri
 
 from skldp._validation import check_epsilon, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._base import Mechanism, in_blocks, is_integer
+from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.privacy._noise import uniform_pair
 from skldp.privacy._thresholds import WORD
 
 RESOLUTION = 2**14  # integer length of a reported direction
 _LEVEL_MARGIN = 2.0**-40  # relative; above the float error of the cap's mass
-_LONGEST_DITHER = 89  # above -log of the smallest uniform number
 _DITHER_VARIANCE = 2 + 1 / 12  # of rounded Laplace noise of scale 1, to 1e-3
 
 
@@ -62,16 +61,21 @@ class Sphere(Mechanism):
     cancellation, whatever u is).
 
     *Privacy in floats.* The report is :math:`\mathrm{rint}(s\zeta + n)` with :math:`s = 2^{14}` and n Laplace noise
-    of scale 1 in every entry. That noise is far below the grain of the mechanism (a share :math:`2m/(s\gamma)^2` of
+    of scale 1 in every entry. That noise is far below the grain of the mechanism (a share of about :math:`2m/s^2` of
     the variance), and is there for the proof: given :math:`\zeta`, the log-probability of any report changes by at
-    most :math:`\|s(\zeta - \zeta')\|_1`, so an error e in the computed :math:`\zeta` moves the probability of a
-    report by a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without it a report whose cell barely touches the
-    sphere could single out a record. The error is at most :math:`\|e\|_2 \le (m + 64)2^{-52}`, by m products and sums
-    of vectors of length at most 2 and the errors of the inverse CDFs (measured against arbitrary precision in the
-    tests), outside events of probability below :math:`2^{-60}` (a normal vector so short, or a uniform number so
-    small, that its last bits matter). So the cap is built for
-    :math:`\epsilon' = \epsilon - 2s\sqrt m(m+64)2^{-52} - 2^{-39}`; the last term pays for the threshold, which is
-    moved by a relative :math:`2^{-40}` to the private side to cover the error of :math:`q_c`.
+    most :math:`\|s(\zeta - \zeta')\|_1 \le s\sqrt m\|\zeta - \zeta'\|_2`, so an error e in the computed :math:`\zeta`
+    moves the probability of a report by a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without it a report whose
+    cell barely touches the sphere could single out a record.
+
+    The error is :math:`\|e\|_2 \le (m + 64)2^{-52}\max(1, 1/r)` with r the length of the normal vector: m products
+    and sums of vectors of length at most 2, and the errors of the inverse CDFs (measured against arbitrary precision
+    in the tests). Since r is independent of the direction, what counts is the mean of :math:`e^{s\sqrt m\|e\|_2}`
+    over r, which exceeds its value at r = 1 by :math:`O(s\sqrt m\,2^{-46})` at most, outside an event (r below
+    :math:`2^{-35}` at m = 3, or a uniform number so small that its last bits matter) of probability below
+    :math:`2^{-70}`; for m = 2 the normal vector is a sign and r does not matter. So the cap is built for
+    :math:`\epsilon' = \epsilon - 4s\sqrt m(m+64)2^{-52} - 2^{-39}`, twice what a worst case needs; the last term pays
+    for the threshold, which is moved by a relative :math:`2^{-40}` to the private side to cover the error of
+    :math:`q_c`.
 
     References
     ----------
@@ -100,7 +104,7 @@ class Sphere(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "norm", check_positive(self.norm, "norm"))
-        check_integer(self.n_features, "n_features", 1, 2**20)
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 2**20))
         if self.private and self._cap_epsilon < self.epsilon / 2:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for {self.n_features} entries: rounding errors would use up "
@@ -115,7 +119,7 @@ class Sphere(Mechanism):
     @property
     def _cap_epsilon(self):
         m = self.dimension
-        return self.epsilon - 2 * RESOLUTION * math.sqrt(m) * (m + 64) * 2.0**-52 - 2.0**-39
+        return self.epsilon - 4 * RESOLUTION * math.sqrt(m) * (m + 64) * 2.0**-52 - 2.0**-39
 
     @cached_property
     def gamma(self):
@@ -154,7 +158,7 @@ class Sphere(Mechanism):
 
     def encode(self, x):
         """Clip vectors, shape (n, n_features), to the ball and round them to integers of norm at most 2**16."""
-        return encode_ball(x, self.norm)
+        return encode_ball(check_width(x, self.n_features), self.norm)
 
     def direction(self, codes):
         """Unit vectors, shape (n, n_features + 1), of encoded records, the padding last."""
@@ -178,33 +182,41 @@ class Sphere(Mechanism):
         high, low = source.words(4 * n * m).reshape(2, n, 2 * m)
         uniform = uniform_pair(high, low)
         sign = high.view(np.int64)
-        tangent = np.copysign(ndtri(uniform[:, 1:m] * 0.5), sign[:, 1:m])
-        report = self._point(self.direction(codes), near, uniform[:, 0], tangent)
+        # The floor keeps a direction in a vector whose every entry rounds to zero.
+        tangent = np.copysign(np.maximum(-ndtri(uniform[:, 1:m] * 0.5), 2.0**-60), sign[:, 1:m])
+        # The complement of the words is one minus the uniform number, with all its digits.
+        rest = uniform_pair(~high[:, 0], ~low[:, 0])
+        report = self._point(self.direction(codes), near, uniform[:, 0], rest, tangent)
         report *= RESOLUTION
         report += np.copysign(np.log(uniform[:, m:]), sign[:, m:])
         # No clamp is needed: a dither is shorter than 89, so the report fits its dtype.
         return np.rint(report, out=report)
 
-    def _point(self, u, near, uniform, tangent):
-        """The point of the sphere for a level, a uniform number and a normal vector, in floats."""
-        x = self._beta_quantile(uniform, near)
-        cosine = np.where(near, 1 - 2 * x, 2 * x - 1)
+    def _point(self, u, near, uniform, rest, tangent):
+        """The point of the sphere for a level, a uniform number (and its rest to 1) and a normal vector."""
+        x, toward = self._beta_quantile(near, uniform, rest)
+        cosine = np.where(toward, 1 - 2 * x, 2 * x - 1)
         sine = 2 * np.sqrt(x * (1 - x))
         sign = np.copysign(1.0, u[:, 0])
         point = np.empty_like(u)
         point[:, 0] = -sign * cosine
         length = np.sqrt(np.einsum("ij,ij->i", tangent, tangent))
-        np.multiply(tangent, (sine / np.maximum(length, 1e-300))[:, None], out=point[:, 1:])
+        np.multiply(tangent, (sine / length)[:, None], out=point[:, 1:])
         # Reflection I - v v' / (1 + |u_0|) with v = u + sign e_0 takes -sign e_0 to u.
         along = (np.einsum("ij,ij->i", u, point) - cosine) / (1 + np.abs(u[:, 0]))
         point -= along[:, None] * u
         point[:, 0] -= sign * along
         return point
 
-    def _beta_quantile(self, uniform, near):
-        """(1 - cosine) / 2 in the cap, (1 + cosine) / 2 outside: both are Beta variables cut off above."""
-        half = (self.dimension - 1) / 2
-        return betaincinv(half, half, uniform * np.where(near, self.cap_mass, 1 - self.cap_mass))
+    def _beta_quantile(self, near, uniform, rest):
+        """(1 - cosine) / 2 where the second result is true, else (1 + cosine) / 2: always the smaller Beta quantile.
+
+        The share of the sphere beyond the cosine is uniform on (0, q) in the cap and on (q, 1) outside.
+        """
+        half, cap = (self.dimension - 1) / 2, self.cap_mass
+        toward = near | (uniform > 0.5)
+        share = np.where(near, uniform * cap, np.where(toward, cap + rest * (1 - cap), uniform * (1 - cap)))
+        return betaincinv(half, half, share), toward
 
     def decode(self, reports):
         """Unbiased vectors on the scale of the records, shape (n, n_features)."""
@@ -229,12 +241,14 @@ class Sphere(Mechanism):
     def valid(self, reports):
         """Mask of the rows whose length is that of a dithered unit vector."""
         reports = np.asarray(reports)
-        if not is_integer(reports):
+        if not has_width(reports, self.dimension):
             return np.zeros(len(reports), dtype=bool)
         # As floats, because a hostile entry may overflow when squared.
         wide = reports.astype(np.float64)
         length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        slack = (_LONGEST_DITHER + 0.5) * math.sqrt(self.dimension) if self.private else math.sqrt(self.dimension)
+        # The dither moves the length by its part along the report and by half its square over the length: beyond
+        # these limits once in 1e20 reports.
+        slack = 64 + (4 * self.dimension + 4000) / RESOLUTION if self.private else math.sqrt(self.dimension)
         return np.abs(length - RESOLUTION) <= slack
 
 

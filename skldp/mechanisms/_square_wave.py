@@ -78,7 +78,7 @@ class SquareWave(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        check_integer(self.n_levels, "n_levels", 1, 2**24)
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, 2**24))
         if isinstance(self.window, str):
             if self.window != "auto":
                 raise InvalidParameterError(f'window must be "auto" or a number in [0, 1], got {self.window!r}.')
@@ -163,12 +163,13 @@ class SquareWave(Mechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of integer reports given values, elementwise with broadcasting."""
-        reports, codes = np.asarray(reports, dtype=np.int64), self.encode(x)
+        valid, codes = self.valid(reports), self.encode(x)
+        reports = np.asarray(reports).astype(np.int64)
         with np.errstate(divide="ignore"):
             near = np.log(self._threshold / WORD / self.n_near)
             far = np.log((WORD - self._threshold) / WORD / self.n_levels)
         value = np.where(np.abs(reports - codes) <= self.half_window, near, far)
-        return np.where(self.valid(reports), value, -np.inf)
+        return np.where(valid, value, -np.inf)
 
     def valid(self, reports):
         """Mask of the reports in [-B, n + B]."""

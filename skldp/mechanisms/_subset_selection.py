@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from skldp._validation import check_epsilon, check_integer
-from skldp.mechanisms._base import CategoryMechanism, in_blocks, is_integer
+from skldp.mechanisms._base import BitMechanism, in_blocks
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.mechanisms._unary_encoding import column_sums
 from skldp.privacy._noise import uniform_below
@@ -16,7 +16,7 @@ from skldp.privacy._thresholds import WORD, near_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(CategoryMechanism):
+class SubsetSelection(BitMechanism):
     r"""Report a subset of fixed size that contains the true category with high probability.
 
     Parameters
@@ -63,11 +63,9 @@ class SubsetSelection(CategoryMechanism):
     epsilon: float = 1.0
     n_categories: int = 2
 
-    report_dtype = np.dtype(np.uint8)
-
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 1, 2**31)
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
 
     @cached_property
     def subset_size(self):
@@ -133,23 +131,20 @@ class SubsetSelection(CategoryMechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of subsets given categories; unknown records are mixtures of all."""
-        reports, codes = np.asarray(reports), self.encode(x)
+        valid, reports, codes = self.valid(reports), np.asarray(reports), self.encode(x)
         d, size = self.n_categories, self.subset_size
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):
             near = np.log(self.p) - _log_binomial(d - 1, size - 1)
             far = np.log((WORD - self._threshold) / WORD) - _log_binomial(d - 1, size)
         contains = np.take_along_axis(reports, np.maximum(codes, 0)[:, None], axis=1)[:, 0] == 1
         value = np.where(contains, near, far)
         value = np.where(codes < 0, -_log_binomial(d, size), value)
-        return np.where(self.valid(reports), value, -np.inf)
+        return np.where(valid, value, -np.inf)
 
     def valid(self, reports):
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
         reports = np.asarray(reports)
-        if not is_integer(reports):
-            return np.zeros(len(reports), dtype=bool)
-        binary = ((reports == 0) | (reports == 1)).all(axis=1)
-        return binary & (reports.sum(axis=1, dtype=np.int64) == self.subset_size)
+        return self._binary(reports) & ((reports == 1).sum(axis=1) == self.subset_size)
 
 
 def _log_binomial(n, k):

@@ -7,13 +7,13 @@ import numpy as np
 from scipy.special import bdtr
 
 from skldp._validation import check_epsilon, check_integer
-from skldp.mechanisms._base import CategoryMechanism, in_blocks, is_integer
+from skldp.mechanisms._base import BitMechanism, in_blocks
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._thresholds import WORD, flip_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(CategoryMechanism):
+class UnaryEncoding(BitMechanism):
     r"""One noisy bit for each category (optimal unary encoding, OUE).
 
     Parameters
@@ -54,11 +54,9 @@ class UnaryEncoding(CategoryMechanism):
     epsilon: float = 1.0
     n_categories: int = 2
 
-    report_dtype = np.dtype(np.uint8)
-
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_integer(self.n_categories, "n_categories", 1, 2**31)
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
 
     @cached_property
     def _threshold(self):
@@ -109,20 +107,19 @@ class UnaryEncoding(CategoryMechanism):
 
     def log_prob(self, reports, x):
         """Log-probability of rows of bits given categories; unknown records are mixtures of all."""
-        reports = np.asarray(reports, dtype=np.int64)
-        codes = self.encode(x)
+        binary, codes = self._binary(reports), self.encode(x)
+        reports = np.asarray(reports).astype(np.int64)
         # log of the probability of all bits if none were the true one, then the true one's correction.
         n_ones = reports.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             others = _xlogy(n_ones, self.q) + _xlogy(self.n_categories - n_ones, 1 - self.q)
-            at_true = np.where(reports == 1, np.log(self.p / self.q), np.log((1 - self.p) / (1 - self.q)))
+            at_true = np.where(reports == 1, np.log(self.p) - np.log(self.q), np.log1p(-self.p) - np.log1p(-self.q))
+            ideal = others[:, None] + at_true
             if not self.private:
                 ideal = np.where((n_ones == 1)[:, None] & (reports == 1), 0.0, -np.inf)
-            else:
-                ideal = others[:, None] + at_true
             known = np.take_along_axis(ideal, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
             value = np.where(codes < 0, np.logaddexp.reduce(ideal, axis=1) - np.log(self.n_categories), known)
-        return np.where(_binary(reports), value, -np.inf)
+        return np.where(binary, value, -np.inf)
 
     @cached_property
     def _window(self):
@@ -138,10 +135,8 @@ class UnaryEncoding(CategoryMechanism):
     def valid(self, reports):
         """Mask of the rows of zeros and ones with a plausible number of ones."""
         reports = np.asarray(reports)
-        if not is_integer(reports):
-            return np.zeros(len(reports), dtype=bool)
-        n_ones = reports.sum(axis=1, dtype=np.int64)
-        return _binary(reports) & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
+        n_ones = (reports == 1).sum(axis=1)
+        return self._binary(reports) & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
 
 
 def below_threshold(threshold, shape, source):
@@ -167,10 +162,6 @@ def column_sums(bits):
     for block in blocks:
         total += np.add.reduce(block, axis=0, dtype=np.uint8)
     return total + bits[255 * n_blocks:].sum(axis=0, dtype=np.int64)
-
-
-def _binary(reports):
-    return ((reports == 0) | (reports == 1)).all(axis=1)
 
 
 def _xlogy(x, y):

@@ -36,8 +36,10 @@ def noise_pmf(law, outputs):
 
     Notes
     -----
-    For each k the largest uniform number u with :math:`\mathrm{law}(u) > k` is built bit by bit from the top: 127
-    evaluations find every switch point of the production code, float rounding included.
+    A law whose float arithmetic is not quite monotone has more than one switch point between two outputs; one of them
+    is found, and the others lie within a few units in the last place of it. For each k the largest uniform number u
+    with :math:`\mathrm{law}(u) > k` is built bit by bit from the top: 127 evaluations find every switch point of the
+    production code, float rounding included.
 
     Examples
     --------
@@ -228,13 +230,17 @@ def _repeat(record, n_reports):
 
 def _default_statistic(mechanism, x, x_prime):
     if not hasattr(mechanism, "log_prob"):
-        return lambda reports: np.asarray(reports).reshape(len(reports), -1).squeeze(axis=1)
+        return lambda reports: np.asarray(reports).reshape(len(reports), -1).T[0] if _one_column(reports) else reports
 
     def log_likelihood_ratio(reports):
         records = [_repeat(record, len(reports)) for record in (x, x_prime)]
         return mechanism.log_prob(reports, records[0]) - mechanism.log_prob(reports, records[1])
 
     return log_likelihood_ratio
+
+
+def _one_column(reports):
+    return np.size(reports) == len(reports)
 
 
 def _in_event(values, threshold, above):

@@ -9,6 +9,8 @@ from skldp.exceptions import InvalidParameterError
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_sigma"]
 
+_SMALLEST_DELTA = 1e-300
+
 
 def gaussian_delta(epsilon, sigma, sensitivity=1.0):
     r"""Smallest delta for which Gaussian noise is (epsilon, delta)-private.
@@ -66,7 +68,7 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     Returns
     -------
     float
-        Calibrated to ``delta * (1 - 1e-8)``: rounding errors stay on the safe side.
+        Calibrated to a delta smaller by a relative 1e-8 or more, so that rounding errors stay on the safe side.
 
     Notes
     -----
@@ -85,18 +87,21 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
 
     epsilon = check_positive_budget(epsilon)
     delta = check_delta(delta)
+    if delta < _SMALLEST_DELTA:
+        raise InvalidParameterError(f"delta={delta!r} is below {_SMALLEST_DELTA:g}: use a mechanism that needs none.")
     sensitivity = check_positive(sensitivity, "sensitivity")
     if math.isinf(epsilon):
         return 0.0
 
-    # The margin exceeds the rounding error of gaussian_delta (1.4e-9, at epsilon 1e-3 and delta 1e-30).
-    log_target = math.log(delta) - 1e-8
+    # The margin exceeds the rounding error of gaussian_delta, which grows as epsilon and delta shrink (measured: 1.4e-9
+    # at epsilon 1e-3 and delta 1e-30, 5e-5 at 1e-8 and 1e-30).
+    log_target = math.log(delta) - 1e-8 - 1e-15 * math.log(delta) ** 2 / epsilon
 
     def excess(log_sigma):
         # The logarithm keeps the root well scaled for delta = 1e-30.
         return math.log(max(gaussian_delta(epsilon, math.exp(log_sigma)), 1e-320)) - log_target
 
-    upper = (math.sqrt(2 * math.log(1 / delta)) + math.sqrt(2 * epsilon) + 1) / epsilon
+    upper = (math.sqrt(-2 * math.log(delta)) + math.sqrt(2 * epsilon) + 1) / epsilon
     while excess(math.log(upper)) > 0:
         upper *= 2
     lower = upper

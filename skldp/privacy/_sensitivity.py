@@ -101,7 +101,8 @@ def moment_sensitivity(norm, y_bound, y_weight=1.0, intercept_weight=0.0):
     :math:`(a + w^2y^2)^2 + (a' + w^2y'^2)^2 - 2(t + w^2yy')^2`, where :math:`a, a' \le A` are the squared norms of
     :math:`(\kappa, x)` and :math:`(\kappa, x')` and t is their inner product. When :math:`w^2R_y^2 \le A` it is
     :math:`\sqrt 2(R^2 + \kappa^2 + w^2R_y^2)`. It is attained if also :math:`\kappa^2 \le R^2 + w^2R_y^2` and x has at
-    least two coordinates; otherwise it is an upper bound, at most 6 % too large where tried.
+    least two coordinates; otherwise it is an upper bound. For one feature it is at most 1.42 times too large; a
+    :math:`\kappa` far above R and :math:`wR_y` makes it arbitrarily so, and is never a good choice.
 
     Examples
     --------

@@ -8,6 +8,8 @@ integers that are compared.
 import decimal
 from fractions import Fraction
 
+from skldp.exceptions import InvalidParameterError
+
 __all__ = ["exp_lower", "flip_threshold", "near_threshold"]
 
 WORD = 2**64
@@ -83,5 +85,10 @@ def near_threshold(epsilon, near, far, slack=0):
     >>> near_threshold(1.0, 1, 1) / 2**64
     0.731058...
     """
+    if 8 * slack > epsilon:
+        raise InvalidParameterError(
+            f"epsilon={epsilon!r} is too small for this many categories or levels: 64-bit words cannot keep it. "
+            f"Raise epsilon or use fewer."
+        )
     odds = exp_lower(epsilon) * Fraction(near, far) * (1 - slack) / (1 + slack)
     return int(WORD * odds / (1 + odds))

@@ -91,16 +91,16 @@ def word_source(random_state, *context):
     key = hashlib.blake2b()
     for item in (str(_seed(random_state)), *context):
         if isinstance(item, np.ndarray):
-            _absorb(key, f"{item.dtype.str}{item.shape}".encode())
-            _absorb(key, np.ascontiguousarray(item).data)
+            _absorb(key, f"array {item.dtype.str}{item.shape}".encode())
+            _absorb(key, item.tobytes())
         else:
-            _absorb(key, str(item).encode())
+            _absorb(key, f"text {item}".encode())
     return SeededWords(key.digest())
 
 
 def _absorb(key, data):
     # The length goes first, so that no two different sequences of items feed the same bytes.
-    key.update(len(memoryview(data).cast("B")).to_bytes(8, "little"))
+    key.update(len(data).to_bytes(8, "little"))
     key.update(data)
 
 

@@ -3,13 +3,14 @@
 import dataclasses
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skldp.mechanisms import Gaussian, Sphere
-from skldp.privacy import audit_epsilon, gaussian_delta
+from skldp.mechanisms import Gaussian, Laplace, Sphere
+from skldp.privacy import audit_epsilon, epsilon_between, gaussian_delta, laplace_noise, noise_pmf
 from tests.mechanisms.registry import ALL, GAUSSIAN, PURE, enumerable, every_report, repeat
 
 ENUMERABLE = [pair for pair in ALL if enumerable(pair[0])]
@@ -129,7 +130,16 @@ def test_mechanisms_are_values(mechanism, domain):
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
 def test_no_records_give_no_reports(mechanism, domain):
-    assert len(mechanism.randomize(domain[:0])) == 0
+    assert len(mechanism.randomize(domain[:0])) == len(mechanism.randomize(domain[:0], rng=0)) == 0
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3])
+def test_a_coarse_grid_keeps_a_large_epsilon(n_levels):
+    """Reports at the clamps are the deepest in the tail: their probabilities, bisected, must keep the budget."""
+    mechanism = Laplace(epsilon=20.0, n_levels=n_levels)
+    outputs = np.arange(mechanism.clamp[0] + 1, mechanism.clamp[1])
+    law = partial(laplace_noise, scale=mechanism.scale)
+    assert epsilon_between(noise_pmf(law, outputs), noise_pmf(law, outputs - n_levels)) <= 20.0
 
 
 @pytest.mark.parametrize("mechanism, domain", PURE, ids=name)

@@ -48,19 +48,22 @@ def test_the_level_margin_covers_the_error_of_the_cap(m, epsilon):
         assert abs(cap_mass(mechanism.gamma, m) / mass - 1) < 2.0**-42
 
 
-def exact_point(mechanism, u, near, uniform, tangent):
+def exact_point(mechanism, u, near, uniform, rest, tangent):
     """The ideal point of the sphere for the same random numbers, in arbitrary precision."""
     m, mp = mechanism.dimension, mpmath.mpf
     half = mp(m - 1) / 2
     height = mp(mechanism.gamma)
     cap = mpmath.betainc(half, mp(1) / 2, 0, 1 - height**2, regularized=True) / 2
     target = mp(uniform) * (cap if near else 1 - cap)
-    start = mp(float(mechanism._beta_quantile(np.array([uniform]), np.array([near]))[0]))
+    start, toward = mechanism._beta_quantile(np.array([near]), np.array([uniform]), np.array([1 - uniform]))
+    if bool(toward[0]) and not near:
+        target = cap + mp(rest) * (1 - cap)
+    start = mp(float(start[0]))
     x = start
     for _ in range(4):  # Newton's method from the float solution
         density = (x * (1 - x)) ** (half - 1) / mpmath.beta(half, half)
         x -= (mpmath.betainc(half, half, 0, x, regularized=True) - target) / density
-    cosine, sine = (1 - 2 * x if near else 2 * x - 1), 2 * mpmath.sqrt(x * (1 - x))
+    cosine, sine = (1 - 2 * x if toward[0] else 2 * x - 1), 2 * mpmath.sqrt(x * (1 - x))
     length = mpmath.sqrt(sum(t * t for t in tangent))
     sign = -1 if u[0] < 0 else 1
     point = [-sign * cosine] + [sine * t / length for t in tangent]
@@ -69,15 +72,18 @@ def exact_point(mechanism, u, near, uniform, tangent):
     return [a - along * b for a, b in zip(point, v)]
 
 
-@pytest.mark.parametrize("n_features, epsilon", [(1, 1.0), (2, 0.1), (5, 4.0), (30, 1.0), (30, 10.0)])
+@pytest.mark.parametrize("n_features, epsilon", [(1, 1.0), (2, 0.1), (5, 4.0), (30, 1.0), (30, 10.0), (19, 20.0)])
 def test_float_error_of_the_point_is_within_its_bound(n_features, epsilon):
     mechanism, rng = Sphere(epsilon=epsilon, n_features=n_features), np.random.default_rng(0)
     codes = mechanism.encode(rng.normal(size=(6, n_features)) * rng.choice([0.1, 0.5, 3.0], size=(6, 1)))
     uniform = np.exp(-rng.exponential(size=6) * rng.choice([0.1, 1, 20], size=6))
+    rest = -np.expm1(np.log(uniform))
+    # Numbers so close to 1 that the float is 1: the complement still knows them.
+    uniform[:2], rest[:2] = 1.0, [1e-25, 1e-9]
     quantiles = rng.random((6, n_features)) * 0.5
     signs = rng.choice([-1.0, 1.0], size=quantiles.shape)
-    near = rng.random(6) < 0.5
-    computed = mechanism._point(mechanism.direction(codes), near, uniform, -signs * ndtri(quantiles))
+    near = np.array([False, False, True, True, False, True])
+    computed = mechanism._point(mechanism.direction(codes), near, uniform, rest, -signs * ndtri(quantiles))
     with mpmath.workdps(40):
         for i in range(6):
             pad = mpmath.sqrt(2**32 - sum(int(c) ** 2 for c in codes[i]))
@@ -88,7 +94,7 @@ def test_float_error_of_the_point_is_within_its_bound(n_features, epsilon):
                 for _ in range(3):
                     root -= (mpmath.ncdf(root) - mpmath.mpf(quantile)) / mpmath.npdf(root)
                 tangent.append(-float(sign) * root)
-            exact = exact_point(mechanism, u, bool(near[i]), float(uniform[i]), tangent)
+            exact = exact_point(mechanism, u, bool(near[i]), float(uniform[i]), float(rest[i]), tangent)
             error = mpmath.sqrt(sum((mpmath.mpf(float(a)) - b) ** 2 for a, b in zip(computed[i], exact)))
             shortest = min(1.0, float(mpmath.sqrt(sum(t * t for t in tangent))))
             assert error * shortest <= (mechanism.dimension + 64) * mpmath.mpf(2) ** -52
@@ -133,6 +139,24 @@ def test_far_less_noise_than_the_gaussian_mechanism():
 def test_published_noise():
     variance = [Sphere(epsilon=epsilon, n_features=65).noise_variance for epsilon in (0.3, 1.0, 3.2)]
     np.testing.assert_allclose(variance, [69, 6.3, 0.66], rtol=0.03)
+
+
+def test_words_that_round_the_tangent_to_zero_still_give_a_point_of_the_sphere():
+    """With one feature the orthogonal direction is a sign; if it vanished the report would be the record itself."""
+
+    class AllOnes(SeededWords):
+        def words(self, n_words):
+            return np.full(n_words, 2**63 - 1, dtype=np.uint64)
+
+    mechanism = Sphere(epsilon=1.0, n_features=1)
+    reports = mechanism.randomize(np.array([[0.5]]), AllOnes(b""))
+    assert mechanism.valid(reports).all()
+
+
+def test_records_of_another_width_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(n, 5\)"):
+        Sphere(n_features=5).randomize([[1.0]])
+    assert not Sphere(n_features=5).valid(np.zeros((2, 9), dtype=int)).any()
 
 
 def test_dither_hides_the_grid():

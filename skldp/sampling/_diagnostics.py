@@ -1,0 +1,162 @@
+"""Has it converged? Split R-hat and effective sample sizes, and what to say about them."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skldp.sampling._density import quiet
+
+STOP_RHAT, STOP_ESS = 1.01, 1000
+WARN_RHAT, WARN_ESS = 1.05, 400
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Split R-hat and bulk effective sample size of every parameter.
+
+    Parameters
+    ----------
+    rhat, ess : dict of str to ndarray
+        By name, in the shape of the parameter; NaN where the parameter is a
+        constant (the diagonal of a correlation matrix, say).
+    """
+
+    rhat: dict
+    ess: dict
+
+    @property
+    def worst_rhat(self):
+        """Name and value of the largest R-hat."""
+        return _extreme(self.rhat, np.nanargmax)
+
+    @property
+    def worst_ess(self):
+        """Name and value of the smallest bulk effective sample size."""
+        return _extreme(self.ess, np.nanargmin)
+
+    @property
+    def converged(self):
+        """Whether sampling may stop: every R-hat and effective size is good."""
+        return not (self.worst_rhat[1] > STOP_RHAT or self.worst_ess[1] < STOP_ESS)
+
+    @property
+    def shortfall(self):
+        r"""How many times longer the chains should have been.
+
+        Both numbers are predictable: the effective size grows as n, and
+        :math:`\hat R^2 - 1` falls as 1/n.
+        """
+        rhat, ess = self.worst_rhat[1], self.worst_ess[1]
+        return max((rhat**2 - 1) / (STOP_RHAT**2 - 1), STOP_ESS / max(ess, 1.0))
+
+    def warn(self, n_draws):
+        """Warn when a number is too bad to trust the draws, with a remedy."""
+        name, rhat = self.worst_rhat
+        if rhat > WARN_RHAT:
+            _complain(f"R-hat of {name} is {rhat:.3f}, above {WARN_RHAT}", n_draws)
+            return
+        name, ess = self.worst_ess
+        if ess < WARN_ESS:
+            _complain(f"the effective sample size of {name} is {ess:.0f}, below {WARN_ESS}", n_draws)
+
+
+def diagnose(draws):
+    """Split rank-normalised R-hat and bulk effective sample size.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray of shape (chain, draw, ...)
+
+    Returns
+    -------
+    diagnostics : Diagnostics
+
+    References
+    ----------
+    .. [1] A. Vehtari et al., "Rank-normalization, folding, and localization:
+       an improved R-hat", Bayesian Analysis 16, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.sampling._diagnostics import diagnose
+    >>> draws = np.random.default_rng(0).standard_normal((4, 500, 2))
+    >>> found = diagnose({"mean": draws})
+    >>> found.rhat["mean"].round(2), found.converged
+    (array([1., 1.]), True)
+    """
+    from arviz_stats.base import array_stats
+
+    rhat = {name: _by_column(array_stats.rhat, values, np.inf) for name, values in draws.items()}
+    ess = {name: _by_column(array_stats.ess, values, 0.0) for name, values in draws.items()}
+    return Diagnostics(rhat, ess)
+
+
+def tail_ess(draws):
+    """Effective sample size of the 5 % and 95 % quantiles, the smaller one.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray of shape (chain, draw, ...)
+
+    Returns
+    -------
+    ess : dict of str to ndarray
+    """
+    from arviz_stats.base import array_stats
+
+    def tail(values, **axes):
+        return array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
+
+    return {name: _by_column(tail, values, 0.0) for name, values in draws.items()}
+
+
+def unknown(draws):
+    """NaN in the shape of each parameter, for draws that are no Markov chain."""
+    return {name: np.full(values.shape[2:], np.nan) for name, values in draws.items()}
+
+
+def element_names(name, shape):
+    """Names of a parameter's elements, as in ``coef[0]``.
+
+    Examples
+    --------
+    >>> from skldp.sampling._diagnostics import element_names
+    >>> element_names("sigma", ()), element_names("coef", (2,))
+    (['sigma'], ['coef[0]', 'coef[1]'])
+    """
+    if not shape:
+        return [name]
+    return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(shape)]
+
+
+def _by_column(statistic, values, failed):
+    """Apply a statistic to each distinct column; `failed` where it cannot be computed."""
+    columns = values.reshape(values.shape[:2] + (-1,))
+    # A symmetric matrix carries every element twice; a few draws of each chain tell twins from strangers.
+    few = columns[:, [0, columns.shape[1] // 2, -1]].reshape(-1, columns.shape[2])
+    _, first, inverse = np.unique(few, axis=1, return_index=True, return_inverse=True)
+    distinct = columns[:, :, first]
+    with quiet():
+        result = np.asarray(statistic(distinct, chain_axis=0, draw_axis=1), dtype=float)
+    result = np.where(np.isfinite(result), result, failed)
+    result[np.ptp(distinct, axis=(0, 1)) == 0] = np.nan
+    return result[inverse.ravel()].reshape(values.shape[2:])
+
+
+def _extreme(by_name, pick):
+    names = [element for name, values in by_name.items() for element in element_names(name, values.shape)]
+    values = np.concatenate([np.ravel(values) for values in by_name.values()])
+    if np.isnan(values).all():
+        return names[0], np.nan
+    where = pick(values)
+    return names[where], float(values[where])
+
+
+def _complain(what, n_draws):
+    warnings.warn(
+        f"Sampling has not converged: {what}. Raise n_draws (now {n_draws}) or n_warmup; "
+        "if that does not help, give the model more reports or a tighter prior.",
+        ConvergenceWarning, stacklevel=4)

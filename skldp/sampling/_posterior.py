@@ -1,0 +1,199 @@
+"""Draws from a posterior, and how far to trust them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skldp.sampling._diagnostics import element_names
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Posterior:
+    """Draws from a posterior distribution, with their diagnostics.
+
+    Made by :func:`sample`; nothing in it changes afterwards.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray of shape (chain, draw, ...)
+        Natural parameters by name, thinned to a few thousand draws in all.
+    rhat : dict of str to ndarray
+        Split rank-normalised R-hat in the shape of the parameter, computed
+        before thinning. NaN for constants and for Laplace approximations.
+    ess : dict of str to ndarray
+        Bulk effective sample size, likewise.
+    ess_tail : dict of str to ndarray
+        Effective sample size of the 5 % and 95 % quantiles, likewise.
+    acceptance : float, default=nan
+        Fraction of proposals that were accepted.
+    n_steps : int, default=0
+        Steps per chain behind the draws, warm-up not counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.sampling import Posterior
+    >>> draws = {"mean": np.random.default_rng(0).standard_normal((4, 250))}
+    >>> nan = {"mean": np.array(np.nan)}
+    >>> posterior = Posterior(draws, rhat=nan, ess=nan, ess_tail=nan)
+    >>> posterior
+    Posterior(mean; 4 chains of 250 draws)
+    >>> posterior.interval(0.9)["mean"].shape
+    (2,)
+    >>> posterior.sample(10, np.random.default_rng(1))["mean"].shape
+    (10,)
+    """
+
+    draws: dict
+    rhat: dict
+    ess: dict
+    ess_tail: dict
+    acceptance: float = np.nan
+    n_steps: int = 0
+    # Where the chains stopped and the shape they had learned, for a warm start.
+    _memory: object = field(default=None)
+
+    def __post_init__(self):
+        for by_name in (self.draws, self.rhat, self.ess, self.ess_tail):
+            for values in by_name.values():
+                values.setflags(write=False)
+
+    def __repr__(self):
+        n_chains, n_draws = next(iter(self.draws.values())).shape[:2]
+        names = ", ".join(self.draws)
+        return f"Posterior({names}; {n_chains} chains of {n_draws} draws)"
+
+    def mean(self):
+        """Posterior means: dict of name to array in the parameter's shape."""
+        return {name: values.mean(axis=(0, 1)) for name, values in self.draws.items()}
+
+    def std(self):
+        """Posterior standard deviations: dict of name to array in the parameter's shape."""
+        return {name: values.std(axis=(0, 1)) for name, values in self.draws.items()}
+
+    def interval(self, level=0.95):
+        """Central credible intervals.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Posterior probability inside, strictly between 0 and 1.
+
+        Returns
+        -------
+        interval : dict of str to ndarray of shape (..., 2)
+            Lower and upper ends, last.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level is a probability strictly between 0 and 1; got {level!r}.")
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        return {name: np.moveaxis(np.quantile(values, ends, axis=(0, 1)), 0, -1)
+                for name, values in self.draws.items()}
+
+    def sample(self, n_samples, rng):
+        """Pick draws at random, jointly over the parameters.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many. Without replacement up to the number of stored draws,
+            with replacement past it.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        samples : dict of str to ndarray of shape (n_samples, ...)
+        """
+        flat = {name: values.reshape((-1,) + values.shape[2:]) for name, values in self.draws.items()}
+        n_stored = len(next(iter(flat.values())))
+        rows = rng.choice(n_stored, size=n_samples, replace=n_samples > n_stored)
+        return {name: values[rows] for name, values in flat.items()}
+
+    def summary(self, level=0.95):
+        """Table with one row per element of each parameter.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Posterior probability inside the interval.
+
+        Returns
+        -------
+        table : pandas.DataFrame or SummaryTable
+            Columns mean, sd, lower and upper end of the interval, ess_bulk,
+            ess_tail, rhat. A plain table that prints alike without pandas.
+        """
+        columns = self._columns(level)
+        rows = [element for name, values in self.draws.items() for element in element_names(name, values.shape[2:])]
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            return SummaryTable(rows, columns)
+        return DataFrame(columns, index=rows)
+
+    def _columns(self, level):
+        interval = self.interval(level)
+        low, high = (f"{50 * (1 + side * level):.4g}%" for side in (-1, 1))
+        by_label = {
+            "mean": self.mean(),
+            "sd": self.std(),
+            low: {name: ends[..., 0] for name, ends in interval.items()},
+            high: {name: ends[..., 1] for name, ends in interval.items()},
+            "ess_bulk": {name: np.round(values) for name, values in self.ess.items()},
+            "ess_tail": {name: np.round(values) for name, values in self.ess_tail.items()},
+            "rhat": self.rhat,
+        }
+        return {label: np.concatenate([np.ravel(values) for values in by_name.values()])
+                for label, by_name in by_label.items()}
+
+    def to_arviz(self):
+        """Hand the draws to ArviZ, for its plots and comparisons.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            Whichever the installed ArviZ works with.
+        """
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError('to_arviz needs ArviZ; install it with: pip install "skldp[arviz]"') from error
+        # ArviZ 1.0 replaced one keyword per group by a dict of groups.
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict({"posterior": self.draws})
+        return arviz.from_dict(posterior=self.draws)
+
+
+class SummaryTable:
+    """A table of numbers that prints aligned, for installations without pandas.
+
+    Parameters
+    ----------
+    index : list of str
+        Row names.
+    columns : dict of str to ndarray of shape (n_rows,)
+        Column name to values.
+
+    Examples
+    --------
+    >>> from skldp.sampling._posterior import SummaryTable
+    >>> SummaryTable(["mean"], {"sd": [0.5], "rhat": [1.001]})
+             sd   rhat
+    mean    0.5  1.001
+    """
+
+    def __init__(self, index, columns):
+        self.index = index
+        self.columns = columns
+
+    def __getitem__(self, label):
+        return self.columns[label]
+
+    def __repr__(self):
+        cells = [[label] + [f"{value:.5g}" for value in values] for label, values in self.columns.items()]
+        widths = [max(map(len, column)) + 2 for column in cells]
+        margin = max(map(len, self.index))
+        lines = []
+        for name, *row in zip(["", *self.index], *cells):
+            lines.append(name.ljust(margin) + "".join(cell.rjust(width) for cell, width in zip(row, widths)))
+        return "\n".join(lines)

@@ -1,0 +1,72 @@
+"""The mode and the curvature there."""
+
+import numpy as np
+import pytest
+from sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
+
+from skldp.sampling import sample
+from skldp.sampling._density import GuardedModel
+from skldp.sampling._map import find_mode, repaired_inverse
+
+
+@pytest.mark.parametrize("model", [Gaussian(1), Gaussian(3), Gaussian(2, scale=1e-3), Gaussian(2, scale=1e2),
+                                   SmoothGaussian(3), SmoothGaussian(60), SmoothGaussian(5, scale=1e-4)])
+def test_gaussian_is_found_exactly(model):
+    mode = find_mode(GuardedModel(model))
+    np.testing.assert_allclose((mode.theta - model.mean) / model.sd, 0, atol=2e-3)
+    scale = np.outer(model.sd, model.sd)
+    np.testing.assert_allclose(mode.covariance / scale, model.covariance / scale, atol=2e-4)
+
+
+def test_rounding_of_a_large_sum_does_not_spoil_the_curvature():
+    class ManyReports(Gaussian):
+        def log_density(self, theta):
+            return super().log_density(theta) - 1e8
+
+    model = ManyReports(2, scale=1e-3)
+    covariance = find_mode(GuardedModel(model)).covariance
+    np.testing.assert_allclose(covariance / np.outer(model.sd, model.sd),
+                               model.covariance / np.outer(model.sd, model.sd), atol=0.02)
+
+
+def test_mode_next_to_impossible_regions():
+    mode = find_mode(GuardedModel(Gamma()))
+    np.testing.assert_allclose(mode.theta, np.log(4), atol=1e-3)
+    np.testing.assert_allclose(mode.covariance, 0.25, rtol=1e-2)
+
+
+def test_gradient_of_a_curved_density_leads_to_the_mode():
+    np.testing.assert_allclose(find_mode(GuardedModel(SmoothBanana())).theta, 0, atol=1e-3)
+
+
+def test_gradient_of_nan_does_not_stop_the_search():
+    class Broken(Gaussian):
+        def log_density_and_gradient(self, theta):
+            return self.log_density(theta), np.full(theta.shape, np.nan)
+
+    mode = find_mode(GuardedModel(Broken(2)))
+    assert np.isfinite(mode.theta).all() and np.isfinite(np.linalg.cholesky(mode.covariance)).all()
+
+
+@pytest.mark.parametrize("precision", [np.diag([1.0, -2.0]), np.zeros((2, 2)), np.full((2, 2), np.nan),
+                                       np.array([[1.0, 1.0], [1.0, 1.0]]), np.diag([1e12, 1e-12])])
+def test_repaired_inverse_is_positive_definite(precision):
+    assert np.isfinite(np.linalg.cholesky(repaired_inverse(precision))).all()
+
+
+@pytest.mark.parametrize("make", [Gaussian, SmoothGaussian])
+def test_laplace_of_a_gaussian_is_the_gaussian(make):
+    model = make(3)
+    posterior = sample(model, inference="laplace", seed=0)
+    draws = posterior.draws["x"].reshape(-1, 3)
+    error = model.sd / np.sqrt(len(draws))
+    assert np.abs((draws.mean(axis=0) - model.mean) / error).max() < 4.5
+    assert np.abs(draws.std(axis=0) / model.sd - 1).max() < 4.5 / np.sqrt(2 * len(draws))
+    for diagnostic in (posterior.rhat, posterior.ess, posterior.ess_tail):
+        assert np.isnan(diagnostic["x"]).all() and diagnostic["x"].shape == (3,)
+
+
+def test_laplace_depends_on_the_seed_alone():
+    first, again, other = (sample(Gaussian(2), inference="laplace", seed=seed).draws["x"] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.any(first == other)

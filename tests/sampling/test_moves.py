@@ -1,0 +1,116 @@
+"""Each move alone leaves its target alone, and a broken one is caught."""
+
+import emcee
+import numpy as np
+import pytest
+from sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
+
+from skldp.sampling import HamiltonianMove, sample
+from skldp.sampling._moves import SnookerMove, StudentProposal
+
+TARGET = SmoothGaussian(3)
+
+
+def run(move, n_steps=1000, n_walkers=40, model=TARGET):
+    sampler = emcee.EnsembleSampler(n_walkers, model.n_params, model.log_density, moves=move, vectorize=True)
+    rng = np.random.default_rng(0)
+    start = rng.multivariate_normal(model.mean, model.covariance, n_walkers)
+    sampler.random_state = np.random.RandomState(1).get_state()
+    sampler.run_mcmc(start, n_steps, skip_initial_state_check=True)
+    return worst_moment_z(sampler.get_chain(discard=n_steps // 10).swapaxes(0, 1), model.mean, model.sd)
+
+
+@pytest.mark.parametrize("move", [
+    SnookerMove(),
+    emcee.moves.DEMove(sigma=0.1),
+    emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
+    HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], np.eye(3)),
+    HamiltonianMove(lambda theta: SurrogateGaussian.surrogate_gradient(TARGET, theta), TARGET.covariance),
+    HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
+], ids=["snooker", "differences", "independent", "hamiltonian", "surrogate", "no force at all"])
+def test_move_keeps_the_target(move):
+    assert run(move) < 4.5
+
+
+def test_snooker_of_emcee_does_not_keep_the_target():
+    """The reason for a snooker move of our own; when this fails, emcee's may be used instead."""
+    assert run(emcee.moves.DESnookerMove()) > 4.5
+
+
+class AlwaysAccepts(HamiltonianMove):
+    def propose(self, model, state):
+        start = state.coords.copy()
+        momentum = model.random.standard_normal(start.shape)
+        end = self._trajectory(start, momentum, self._force_at(start), model.random)[0]
+        accepted = np.ones(len(end), dtype=bool)
+        state = self.update(state, emcee.State(end, log_prob=model.compute_log_prob_fn(end)[0]), accepted)
+        return state, accepted
+
+
+class WithoutKineticEnergy(HamiltonianMove):
+    def _trajectory(self, start, momentum, force, random):
+        end, _, force, alive = super()._trajectory(start, momentum, force, random)
+        return end, momentum, force, alive
+
+
+@pytest.mark.parametrize("mutant", [AlwaysAccepts, WithoutKineticEnergy])
+def test_broken_accept_step_is_caught(mutant):
+    move = mutant(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=1.2)
+    assert run(move) > 4.5
+
+
+def test_wrong_sign_of_the_gradient_is_seen_in_the_acceptance():
+    exact = sample(SmoothGaussian(10), seed=0)
+
+    class Backwards(SmoothGaussian):
+        def surrogate_gradient(self, theta):
+            return -self.log_density_and_gradient(theta)[1]
+
+    with pytest.warns(Warning, match="converged"):
+        backwards = sample(Backwards(10), seed=0, n_draws=200)
+    assert backwards.ess["x"].min() < 0.2 * exact.ess["x"].min()
+
+
+def test_step_size_reaches_the_target_acceptance():
+    posterior = sample(SmoothGaussian(30), seed=0)
+    assert 0.7 < posterior.acceptance < 0.9
+
+
+def test_step_size_moves_in_tuning_only():
+    move = HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=0.01)
+    run(move, n_steps=20)
+    assert move.step_size == 0.01
+    move.tune(None, None)
+    assert move.step_size != 0.01
+
+
+def test_remembered_force_is_that_of_the_walkers_positions():
+    move = HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=1.8)
+    sampler = emcee.EnsembleSampler(20, 3, TARGET.log_density, moves=move, vectorize=True)
+    sampler.random_state = np.random.RandomState(0).get_state()
+    state = sampler.run_mcmc(TARGET.mean + np.zeros((20, 3)), 10, skip_initial_state_check=True)
+    assert 0 < sampler.acceptance_fraction.mean() < 0.9
+    coords, remembered = move._known
+    np.testing.assert_array_equal(coords, state.coords)
+    np.testing.assert_allclose(remembered, move.gradient(coords) @ move._root, atol=1e-12)
+
+
+def test_trajectory_into_nan_is_rejected():
+    def gradient(theta):
+        return np.where(theta[:, :1] > 0, np.nan, -theta)
+
+    sampler = emcee.EnsembleSampler(
+        6, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=HamiltonianMove(gradient, np.eye(2)), vectorize=True)
+    sampler.random_state = np.random.RandomState(0).get_state()
+    sampler.run_mcmc(-np.ones((6, 2)), 100, skip_initial_state_check=True)
+    chain = sampler.get_chain()
+    assert np.isfinite(chain).all() and (chain[..., 0] <= 0).all()
+    assert 0 < sampler.acceptance_fraction.mean() < 1
+
+
+def test_walkers_that_coincide_do_not_break_the_snooker():
+    sampler = emcee.EnsembleSampler(
+        8, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=SnookerMove(), vectorize=True)
+    with np.errstate(all="ignore"):
+        sampler.run_mcmc(np.ones((8, 2)), 5, skip_initial_state_check=True)
+    assert (sampler.get_chain() == 1).all()

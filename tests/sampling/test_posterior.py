@@ -1,0 +1,123 @@
+"""The draws and what can be asked of them."""
+
+import builtins
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from sampling_targets import Gaussian
+
+from skldp.sampling import sample
+
+
+class Several(Gaussian):
+    def constrain(self, theta):
+        return {"scale": np.exp(theta[:, 0]), "coef": theta, "matrix": theta[:, :, None] * theta[:, None, :]}
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return sample(Several(2), seed=0)
+
+
+def without(monkeypatch, missing):
+    """Make an import fail as if the package were not installed."""
+    real = builtins.__import__
+
+    def guarded(name, *args, **kwargs):
+        if name.split(".")[0] == missing:
+            raise ImportError(missing)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", guarded)
+
+
+def test_shapes(posterior):
+    n_chains, n_draws = posterior.draws["scale"].shape
+    assert n_chains * n_draws <= 4000
+    assert posterior.draws["coef"].shape == (n_chains, n_draws, 2)
+    for by_name in (posterior.rhat, posterior.ess, posterior.ess_tail, posterior.mean(), posterior.std()):
+        assert {name: np.shape(values) for name, values in by_name.items()} == {
+            "scale": (), "coef": (2,), "matrix": (2, 2)}
+
+
+def test_diagnostics_are_those_of_all_draws():
+    posterior = sample(Gaussian(1), seed=0, n_walkers=100)
+    n_chains, n_draws = posterior.draws["x"].shape[:2]
+    assert n_chains * n_draws <= 4000 < n_chains * posterior.n_steps
+    assert posterior.ess["x"] > 4000
+
+
+def test_interval(posterior):
+    interval = posterior.interval(0.9)
+    assert interval["scale"].shape == (2,) and interval["matrix"].shape == (2, 2, 2)
+    low, high = interval["scale"]
+    inside = (posterior.draws["scale"] >= low) & (posterior.draws["scale"] <= high)
+    assert abs(inside.mean() - 0.9) < 0.002
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5])
+def test_bad_level_fails_with_a_sentence(posterior, level):
+    with pytest.raises(ValueError, match="level is a probability strictly between 0 and 1"):
+        posterior.interval(level)
+
+
+def test_samples_are_joint_and_without_replacement_up_to_what_is_stored(posterior):
+    n_stored = posterior.draws["scale"].size
+    samples = posterior.sample(n_stored, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(samples["scale"]), np.sort(posterior.draws["scale"].ravel()))
+    np.testing.assert_array_equal(samples["scale"], np.exp(samples["coef"][:, 0]))
+    more = posterior.sample(n_stored + 1, np.random.default_rng(0))
+    assert more["matrix"].shape == (n_stored + 1, 2, 2)
+
+
+def test_summary_is_a_data_frame(posterior):
+    pytest.importorskip("pandas")
+    table = posterior.summary(0.9)
+    assert list(table.columns) == ["mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "rhat"]
+    assert list(table.index) == ["scale", "coef[0]", "coef[1]", "matrix[0,0]", "matrix[0,1]", "matrix[1,0]",
+                                 "matrix[1,1]"]
+    assert table.loc["coef[1]", "mean"] == posterior.mean()["coef"][1]
+    assert list(posterior.summary().columns[2:4]) == ["2.5%", "97.5%"]
+
+
+def test_summary_prints_alike_without_pandas(posterior, monkeypatch):
+    without(monkeypatch, "pandas")
+    table = posterior.summary()
+    lines = str(table).split("\n")
+    assert len(lines) == 8 and len({len(line) for line in lines}) == 1
+    assert lines[0].split() == ["mean", "sd", "2.5%", "97.5%", "ess_bulk", "ess_tail", "rhat"]
+    assert table["mean"][0] == posterior.mean()["scale"]
+
+
+def test_pickle(posterior):
+    again = pickle.loads(pickle.dumps(posterior))
+    np.testing.assert_array_equal(again.draws["coef"], posterior.draws["coef"])
+    assert repr(again) == repr(posterior)
+    sample(Several(2), seed=1, start=again)
+
+
+def test_frozen(posterior):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        posterior.draws = {}
+    with pytest.raises(ValueError, match="read-only"):
+        posterior.draws["scale"][0] = 1.0
+
+
+def test_repr_is_short(posterior):
+    n_chains, n_draws = posterior.draws["scale"].shape
+    assert repr(posterior) == f"Posterior(scale, coef, matrix; {n_chains} chains of {n_draws} draws)"
+
+
+def test_arviz_is_asked_for_by_name(posterior, monkeypatch):
+    without(monkeypatch, "arviz")
+    with pytest.raises(ImportError, match=r'pip install "skldp\[arviz\]"'):
+        posterior.to_arviz()
+
+
+def test_to_arviz(posterior):
+    pytest.importorskip("arviz")
+    data = posterior.to_arviz()
+    np.testing.assert_array_equal(data["posterior"]["coef"].values, posterior.draws["coef"])
+    assert dict(data["posterior"].sizes)["chain"] == posterior.draws["coef"].shape[0]

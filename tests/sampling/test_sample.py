@@ -1,0 +1,180 @@
+"""Reproducible, interruptible, and honest about what it could not do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
+from sklearn.exceptions import ConvergenceWarning
+
+from skldp.sampling import sample
+
+MODELS = [Gaussian, SmoothGaussian]
+SHORT = {"n_draws": 200, "n_warmup": 40}
+
+
+def draws_of(model, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sample(model, **options).draws["x"]
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_a_seed_fixes_every_draw(make):
+    first, second, other = (draws_of(make(2), seed=seed, **SHORT) for seed in (7, 7, 8))
+    np.testing.assert_array_equal(first, second)
+    assert first.shape != other.shape or not np.any(first == other)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_n_jobs_changes_no_draw(make):
+    alone, together = (draws_of(make(2), seed=7, n_jobs=n_jobs, **SHORT) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_progress_changes_no_draw_and_is_one_bar(make, capfd):
+    silent = draws_of(make(2), seed=7, **SHORT)
+    assert capfd.readouterr() == ("", "")
+    shown = draws_of(make(2), seed=7, progress=True, **SHORT)
+    np.testing.assert_array_equal(silent, shown)
+    out, err = capfd.readouterr()
+    assert out == ""
+    # A carriage return redraws the bar; a second bar would need a new line.
+    assert err.count("\n") == 1 and err.endswith("\n")
+    last = err.strip().split("\r")[-1]
+    assert "100%" in last and "acceptance=" in last and "rhat=" in last
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_global_random_state_is_not_touched(make):
+    np.random.seed(3)
+    before = np.random.get_state()
+    first = draws_of(make(2), seed=7, **SHORT)
+    after = np.random.get_state()
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2:] == after[2:]
+    np.random.seed(4)
+    np.testing.assert_array_equal(first, draws_of(make(2), seed=7, **SHORT))
+
+
+def test_without_a_seed_runs_differ():
+    first, second = (draws_of(Gaussian(2), **SHORT) for _ in range(2))
+    assert first.shape != second.shape or not np.any(first == second)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_too_few_draws_are_warned_about(make):
+    with pytest.warns(ConvergenceWarning, match=r"x\[\d\] is .*Raise n_draws \(now 10\)") as caught:
+        sample(make(3), seed=0, n_warmup=0, n_draws=10)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+def test_chains_that_disagree_are_warned_about():
+    class TwoIslands(Gaussian):
+        def constrain(self, theta):
+            second_half = np.arange(len(theta)) >= len(theta) // 2
+            return {"x": theta[:, 0] + 5 * self.sd[0] * second_half}
+
+    with pytest.warns(ConvergenceWarning, match="R-hat of x is .*above 1.05"):
+        sample(TwoIslands(1), seed=0, **SHORT)
+
+
+def test_effective_size_is_warned_about_when_rhat_is_fine():
+    from skldp.sampling._diagnostics import Diagnostics
+
+    found = Diagnostics({"x": np.array(1.02)}, {"x": np.array(250.0)})
+    with pytest.warns(ConvergenceWarning, match="effective sample size of x is 250, below 400"):
+        found.warn(100)
+
+
+@pytest.mark.parametrize("rhat, ess", [(1.05, 400), (1.0, 1e4), (np.nan, np.nan)])
+def test_good_enough_is_not_warned_about(rhat, ess):
+    from skldp.sampling._diagnostics import Diagnostics
+
+    Diagnostics({"x": np.array(rhat)}, {"x": np.array(ess)}).warn(100)
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("n_calls", [0, 30, 200])
+def test_interrupt_propagates_quietly(make, n_calls, capfd):
+    class Interrupted(make):
+        def log_density(self, theta):
+            if self.n_calls >= n_calls:
+                raise KeyboardInterrupt
+            return super().log_density(theta)
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(Interrupted(2), seed=0)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_sampling_stops_early_and_no_later_than_asked():
+    posterior = sample(Gaussian(2), seed=0)
+    assert posterior.n_steps < 3000
+    with pytest.warns(ConvergenceWarning):
+        assert sample(Gaussian(2), seed=0, n_draws=15).n_steps == 15
+
+
+@pytest.mark.parametrize("make, n_walkers", [(Gaussian, 12), (Gaussian, 33), (SmoothGaussian, 2), (SmoothGaussian, 33)])
+def test_number_of_walkers_is_respected(make, n_walkers):
+    assert draws_of(make(3), seed=0, n_walkers=n_walkers, **SHORT).shape[0] == n_walkers
+
+
+def test_fewer_walkers_than_parameters_is_fine_with_a_gradient():
+    model = SmoothGaussian(20)
+    posterior = sample(model, seed=0, n_walkers=8)
+    assert worst_moment_z(posterior.draws["x"], model.mean, model.sd) < 4.5
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ({"inference": "vi"}, 'inference is "mcmc" or "laplace"; got \'vi\''),
+    ({"n_walkers": 4}, "n_walkers is .* at least 12"),
+    ({"n_walkers": "many"}, "n_walkers is"),
+    ({"n_draws": 3}, "n_draws is an integer of at least 4; got 3"),
+    ({"n_warmup": -1}, "n_warmup is an integer of at least 0; got -1"),
+    ({"n_draws": 100.0}, "n_draws is an integer"),
+])
+def test_bad_options_fail_with_a_sentence(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        sample(Gaussian(2), seed=0, **options)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_warm_start_reaches_the_new_posterior(make):
+    before = sample(make(2, seed=0), seed=0)
+    model = make(2, seed=1)
+    after = sample(model, seed=0, start=before, n_warmup=60)
+    assert worst_moment_z(after.draws["x"], model.mean, model.sd) < 4.5
+
+
+def test_floating_point_noise_of_a_model_stays_inside():
+    class Noisy(Gaussian):
+        def log_density(self, theta):
+            warnings.warn("overflow", RuntimeWarning)
+            np.log(np.zeros(3))
+            return super().log_density(theta)
+
+    assert np.isfinite(draws_of(Noisy(1), seed=0, **SHORT)).all()
+
+
+def test_constants_have_no_diagnostics_and_do_not_count():
+    class WithConstant(Gaussian):
+        def constrain(self, theta):
+            square = theta[:, :, None] * theta[:, None, :]
+            return {"x": theta, "matrix": square, "one": np.ones((len(theta), 2))}
+
+    posterior = sample(WithConstant(2), seed=0)
+    assert np.isnan(posterior.rhat["one"]).all()
+    assert np.isfinite(posterior.rhat["matrix"]).all()
+    assert posterior.rhat["matrix"][0, 1] == posterior.rhat["matrix"][1, 0]
+
+
+def test_impossible_initial_point_fails_with_a_sentence():
+    class Lost(Gaussian):
+        def log_density(self, theta):
+            return np.full(len(theta), np.nan)
+
+    with pytest.raises(ValueError, match="initial point has no finite log-density"):
+        sample(Lost(2), seed=0)
