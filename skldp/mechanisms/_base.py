@@ -113,6 +113,8 @@ def check_width(x, width):
 
 def in_blocks(draw, codes, n_rows, shape, dtype):
     """Draw reports block by block, so that temporaries stay small whatever the number of clients."""
+    if len(codes) <= n_rows:
+        return draw(codes).astype(dtype, copy=False)
     out = np.empty((len(codes), *shape), dtype=dtype)
     for start in range(0, len(codes), n_rows):
         out[start:start + n_rows] = draw(codes[start:start + n_rows])

@@ -142,7 +142,11 @@ def _encode_block(x, norm):
     codes = np.rint(unit)
     outside = _square_norm(codes) > BALL_RADIUS**2
     if outside.any():
-        codes[outside] = np.trunc(unit[outside])
+        codes[outside] = _shrink(np.trunc(unit[outside]))
+    return codes
+
+
+def _shrink(codes):
     # A length of 1 + 1e-16 can survive truncation: one step toward zero in every entry ends that.
     while (outside := _square_norm(codes) > BALL_RADIUS**2).any():
         codes[outside] -= np.sign(codes[outside])
@@ -165,4 +169,4 @@ def _clip_to_unit_ball(x, norm):
 
 def _square_norm(x):
     # Whole numbers up to 2**53 are exact in floats: a sum of squares near 2**32 is, whatever its order.
-    return np.einsum("ij,ij->i", x, x)
+    return np.vecdot(x, x)

@@ -164,7 +164,7 @@ class Sphere(Mechanism):
         """Unit vectors, shape (n, n_features + 1), of encoded records, the padding last."""
         unit = np.empty((len(codes), self.dimension))
         unit[:, :-1] = codes
-        unit[:, -1] = np.sqrt(BALL_RADIUS**2 - np.einsum("ij,ij->i", codes, codes))
+        unit[:, -1] = np.sqrt(BALL_RADIUS**2 - np.vecdot(codes, codes))
         unit /= BALL_RADIUS
         return unit
 
@@ -178,44 +178,44 @@ class Sphere(Mechanism):
 
     def _draw_block(self, codes, source):
         n, m = len(codes), self.dimension
-        near = source.words(n) >= np.uint64(self._far_threshold)
-        high, low = source.words(4 * n * m).reshape(2, n, 2 * m)
+        words = source.words(n + 4 * n * m)
+        near = words[:n] >= np.uint64(self._far_threshold)
+        high, low = words[n:].reshape(2, n, 2 * m)
         uniform = uniform_pair(high, low)
         sign = high.view(np.int64)
         # The floor keeps a direction in a vector whose every entry rounds to zero.
         tangent = np.copysign(np.maximum(-ndtri(uniform[:, 1:m] * 0.5), 2.0**-60), sign[:, 1:m])
-        # The complement of the words is one minus the uniform number, with all its digits.
-        rest = uniform_pair(~high[:, 0], ~low[:, 0])
-        report = self._point(self.direction(codes), near, uniform[:, 0], rest, tangent)
+        report = self._point(self.direction(codes), near, sign[:, 0] < 0, uniform[:, 0], tangent)
         report *= RESOLUTION
         report += np.copysign(np.log(uniform[:, m:]), sign[:, m:])
         # No clamp is needed: a dither is shorter than 89, so the report fits its dtype.
         return np.rint(report, out=report)
 
-    def _point(self, u, near, uniform, rest, tangent):
-        """The point of the sphere for a level, a uniform number (and its rest to 1) and a normal vector."""
-        x, toward = self._beta_quantile(near, uniform, rest)
-        cosine = np.where(toward, 1 - 2 * x, 2 * x - 1)
+    def _point(self, u, near, upper, uniform, tangent):
+        """The point of the sphere for a level, a bit, a uniform number and a normal vector, in floats."""
+        x, toward = self._beta_quantile(near, upper, uniform)
+        cosine = (1 - 2 * x) * np.where(toward, 1.0, -1.0)
         sine = 2 * np.sqrt(x * (1 - x))
         sign = np.copysign(1.0, u[:, 0])
         point = np.empty_like(u)
         point[:, 0] = -sign * cosine
-        length = np.sqrt(np.einsum("ij,ij->i", tangent, tangent))
-        np.multiply(tangent, (sine / length)[:, None], out=point[:, 1:])
+        np.multiply(tangent, (sine / np.sqrt(np.vecdot(tangent, tangent)))[:, None], out=point[:, 1:])
         # Reflection I - v v' / (1 + |u_0|) with v = u + sign e_0 takes -sign e_0 to u.
-        along = (np.einsum("ij,ij->i", u, point) - cosine) / (1 + np.abs(u[:, 0]))
+        along = (np.vecdot(u, point) - cosine) / (1 + np.abs(u[:, 0]))
         point -= along[:, None] * u
         point[:, 0] -= sign * along
         return point
 
-    def _beta_quantile(self, near, uniform, rest):
+    def _beta_quantile(self, near, upper, uniform):
         """(1 - cosine) / 2 where the second result is true, else (1 + cosine) / 2: always the smaller Beta quantile.
 
-        The share of the sphere beyond the cosine is uniform on (0, q) in the cap and on (q, 1) outside.
+        The share of the sphere beyond the cosine is uniform on (0, q) in the cap and on (q, 1) outside. The bit tells
+        the upper from the lower half of the latter, so that each is measured from its own pole and keeps its digits.
         """
         half, cap = (self.dimension - 1) / 2, self.cap_mass
-        toward = near | (uniform > 0.5)
-        share = np.where(near, uniform * cap, np.where(toward, cap + rest * (1 - cap), uniform * (1 - cap)))
+        toward = near | upper
+        share = uniform * np.where(near, cap, (1 - cap) / 2)
+        share += np.where(toward > near, cap, 0.0)
         return betaincinv(half, half, share), toward
 
     def decode(self, reports):
@@ -229,10 +229,10 @@ class Sphere(Mechanism):
         the size of the cap, are not part of it.
         """
         reports = np.asarray(reports, dtype=np.float64)
-        cosine = np.einsum("ij,ij->i", reports, self.direction(self.encode(x)))
+        cosine = np.vecdot(reports, self.direction(self.encode(x)))
         if not self.private:
             return np.where(np.abs(cosine - RESOLUTION) < 1, np.inf, -np.inf)
-        near = cosine >= self.gamma * np.sqrt(np.einsum("ij,ij->i", reports, reports))
+        near = cosine >= self.gamma * np.sqrt(np.vecdot(reports, reports))
         far_probability = self._far_threshold / WORD
         log_near = math.log((1 - far_probability) / self.cap_mass)
         log_far = math.log(far_probability / (1 - self.cap_mass))
@@ -245,7 +245,7 @@ class Sphere(Mechanism):
             return np.zeros(len(reports), dtype=bool)
         # As floats, because a hostile entry may overflow when squared.
         wide = reports.astype(np.float64)
-        length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        length = np.sqrt(np.vecdot(wide, wide))
         # The dither moves the length by its part along the report and by half its square over the length: beyond
         # these limits once in 1e20 reports.
         slack = 64 + (4 * self.dimension + 4000) / RESOLUTION if self.private else math.sqrt(self.dimension)
