@@ -19,10 +19,16 @@ if TYPE_CHECKING:
         SubsetSelectionPerturber,
         UnaryEncodingPerturber,
     )
+    from skldp._univariate import LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 
 _MODULES = {
     "BoundedScaler": "_perturbers",
     "GaussianPerturber": "_perturbers",
+    "LDPDistribution": "_univariate",
+    "LDPExponential": "_univariate",
+    "LDPGaussian": "_univariate",
+    "LDPGeometric": "_univariate",
+    "LDPPoisson": "_univariate",
     "LaplacePerturber": "_perturbers",
     "RandomizedResponsePerturber": "_perturbers",
     "SpherePerturber": "_perturbers",
@@ -34,6 +40,11 @@ _MODULES = {
 __all__ = [
     "BoundedScaler",
     "GaussianPerturber",
+    "LDPDistribution",
+    "LDPExponential",
+    "LDPGaussian",
+    "LDPGeometric",
+    "LDPPoisson",
     "LaplacePerturber",
     "RandomizedResponsePerturber",
     "SpherePerturber",

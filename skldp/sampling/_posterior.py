@@ -164,6 +164,49 @@ class Posterior:
         return arviz.from_dict(posterior=self.draws)
 
 
+def stack(posteriors):
+    """Put posteriors of independent models of the same shape side by side, along a new last axis.
+
+    Parameters
+    ----------
+    posteriors : list of Posterior
+        One or more; a single one is returned as it is.
+
+    Returns
+    -------
+    posterior : Posterior
+        With the chains and draws that all of them have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.sampling._posterior import Posterior, stack
+    >>> nan = {"mean": np.array(np.nan)}
+    >>> parts = [Posterior({"mean": np.zeros((4, n))}, rhat=nan, ess=nan, ess_tail=nan) for n in (10, 12)]
+    >>> stack(parts).draws["mean"].shape
+    (4, 10, 2)
+    """
+    if len(posteriors) == 1:
+        return posteriors[0]
+    shapes = [next(iter(posterior.draws.values())).shape[:2] for posterior in posteriors]
+    n_chains, n_draws = np.min(shapes, axis=0)
+
+    def side_by_side(by_names):
+        return {name: np.stack([by_name[name] for by_name in by_names], axis=-1) for name in by_names[0]}
+
+    def common(draws):
+        return {name: values[:n_chains, :n_draws] for name, values in draws.items()}
+
+    return Posterior(
+        side_by_side([common(posterior.draws) for posterior in posteriors]),
+        rhat=side_by_side([posterior.rhat for posterior in posteriors]),
+        ess=side_by_side([posterior.ess for posterior in posteriors]),
+        ess_tail=side_by_side([posterior.ess_tail for posterior in posteriors]),
+        acceptance=min(posterior.acceptance for posterior in posteriors),
+        n_steps=max(posterior.n_steps for posterior in posteriors),
+    )
+
+
 class SummaryTable:
     """A table of numbers that prints aligned, for installations without pandas.
 

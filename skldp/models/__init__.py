@@ -1,0 +1,20 @@
+"""Log-densities of parameters given aggregated reports, batched over walkers."""
+
+from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
+from skldp.models._marginals import log_noisy_marginal
+from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
+from skldp.models._univariate import UnivariateModel
+
+__all__ = [
+    "BetaPrior",
+    "ExponentialFamily",
+    "GammaPrior",
+    "GaussianFamily",
+    "GeometricFamily",
+    "NormalPrior",
+    "PoissonFamily",
+    "ScipyFamily",
+    "ScipyPrior",
+    "UnivariateModel",
+    "log_noisy_marginal",
+]

@@ -1,0 +1,7 @@
+"""What a client does and what the aggregator keeps; the client needs nothing but NumPy and SciPy."""
+
+from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._base import Protocol
+from skldp.protocols._values import ValueProtocol
+
+__all__ = ["Aggregate", "Protocol", "ValueProtocol"]

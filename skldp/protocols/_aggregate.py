@@ -1,0 +1,112 @@
+"""What the aggregator keeps: for each protocol, sums that add."""
+
+import dataclasses
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from skldp.exceptions import InvalidReportError
+
+# Cohorts may differ in these and still be added up, side by side.
+_BUDGET_FIELDS = {"epsilon", "delta"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Number of reports and their sums, under one protocol."""
+
+    n_reports: int
+    sums: np.ndarray
+
+    def __add__(self, other):
+        return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
+
+
+class Aggregate:
+    """Sums of reports, for each protocol they came under. Small, picklable; ``+`` merges.
+
+    Parameters
+    ----------
+    parts : dict of Protocol to Tally
+        The sums. Protocols that differ in their budget alone may stand side by side.
+    n_rejected : int, default=0
+        How many reports were left out as impossible.
+
+    Attributes
+    ----------
+    parts : mapping of Protocol to Tally
+    n_reports, n_rejected : int
+    epsilon, delta : float
+        The largest budget among the protocols: what each client paid at most.
+
+    Examples
+    --------
+    >>> from skldp.protocols import ValueProtocol
+    >>> protocol = ValueProtocol(epsilon=1.0, bounds=(0, 10))
+    >>> monday, tuesday = (protocol.aggregate(protocol.privatize([3.0, 4.0])) for _ in range(2))
+    >>> (monday + tuesday).n_reports
+    4
+    """
+
+    def __init__(self, parts, n_rejected=0):
+        first, *others = parts
+        for other in others:
+            _check_alike(first, other)
+        self._parts = dict(parts)
+        self.n_rejected = int(n_rejected)
+
+    @property
+    def parts(self):
+        """The sums under each protocol."""
+        return MappingProxyType(self._parts)
+
+    @property
+    def n_reports(self):
+        """Number of reports in all."""
+        return sum(tally.n_reports for tally in self._parts.values())
+
+    @property
+    def epsilon(self):
+        """Largest budget among the protocols."""
+        return max(protocol.epsilon for protocol in self._parts)
+
+    @property
+    def delta(self):
+        """Largest failure probability among the protocols."""
+        return max(protocol.delta for protocol in self._parts)
+
+    @property
+    def protocol(self):
+        """The first protocol: all others differ from it in their budget alone."""
+        return next(iter(self._parts))
+
+    def __add__(self, other):
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        parts = dict(self._parts)
+        for protocol, tally in other._parts.items():
+            parts[protocol] = parts[protocol] + tally if protocol in parts else tally
+        return Aggregate(parts, self.n_rejected + other.n_rejected)
+
+    def __radd__(self, other):
+        # sum() starts from 0.
+        return self if other == 0 else NotImplemented
+
+    def __repr__(self):
+        budgets = ", ".join(f"{protocol.epsilon:g}" for protocol in self._parts)
+        return f"Aggregate({self.n_reports} reports; epsilon {budgets}; {self.n_rejected} rejected)"
+
+
+def _check_alike(one, other):
+    if type(one) is not type(other):
+        raise InvalidReportError(
+            f"Aggregates of {type(one).__name__} and {type(other).__name__} do not add: "
+            f"they are of different collections."
+        )
+    for field in dataclasses.fields(one):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if field.name not in _BUDGET_FIELDS and here != there:
+            raise InvalidReportError(
+                f"These aggregates do not add: {field.name} is {here!r} in one and {there!r} in the other."
+            )
