@@ -5,6 +5,13 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 import skldp
 
+ESTIMATORS = [
+    skldp.LDPGaussian(inference="laplace"),
+    skldp.LDPExponential(inference="laplace"),
+    skldp.LDPPoisson(inference="laplace"),
+    skldp.LDPGeometric(inference="laplace"),
+    skldp.LDPDistribution(inference="laplace"),
+]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),
     skldp.SquareWavePerturber(),
@@ -18,16 +25,16 @@ TRANSFORMERS = [
 
 
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
-@parametrize_with_checks(TRANSFORMERS)
+@parametrize_with_checks(ESTIMATORS + TRANSFORMERS)
 def test_sklearn_check(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS + TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
 def test_a_green_run_ran_enough_checks(estimator):
     assert sum(1 for _ in estimator_checks_generator(estimator)) >= 40
 
 
 def test_every_public_class_is_checked():
     classes = {name for name in skldp.__all__ if isinstance(getattr(skldp, name), type)}
-    assert classes == {type(estimator).__name__ for estimator in TRANSFORMERS}
+    assert classes == {type(estimator).__name__ for estimator in ESTIMATORS + TRANSFORMERS}

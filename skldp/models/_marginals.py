@@ -53,7 +53,7 @@ def log_ndtr_difference(lower, upper):
     --------
     >>> from skldp.models._marginals import log_ndtr_difference
     >>> round(float(log_ndtr_difference(-1.0, 1.0)), 6)
-    -0.381716
+    -0.381715
     >>> round(float(log_ndtr_difference(40.0, 41.0)), 6)
     -804.608442
     """
@@ -163,7 +163,7 @@ def log_laplace_exponential(z, rate, upper, scale):
     --------
     >>> from skldp.models._marginals import log_laplace_exponential
     >>> log_laplace_exponential([-1.0, 0.5, 2.0], rate=1.0, upper=1.0, scale=1.0).round(6)
-    array([-2.259428, -1.033671, -1.693147])
+    array([-2.259366, -1.0243  , -2.      ])
     """
     z, rate, scale = (np.asarray(value, dtype=float) for value in (z, rate, scale))
     inside = np.clip(z, 0.0, upper)
@@ -218,11 +218,11 @@ def log_noisy_marginal(z, sigma, g, h, bounds, centre=0.0):
 
     A constant g has a closed form. Otherwise the integral is a sum of truncated Gaussian moments, whose recursion
     :math:`M_j = mM_{j-1} + (j-1)s^2M_{j-2} - s[b^{j-1}\varphi(\beta) - a^{j-1}\varphi(\alpha)]` loses a factor of order
-    :math:`(s/(b-a))^2` of accuracy with every degree: nothing is left at degree 4 when the noise is a hundred times
+    :math:`s/(b-a)` of accuracy with every degree: nothing is left at degree 6 when the noise is a hundred times
     wider than the bounds. The same integral is therefore taken by Gauss-Legendre quadrature over the part of
     :math:`[\alpha, \beta]` that counts, with enough nodes for full precision; for g of one sign nothing cancels.
 
-    Accuracy, measured against 40-digit quadrature: relative error below 1e-12 for Gaussian, exponential and Beta
+    Accuracy, measured against 20-digit quadrature: relative error below 1e-12 for Gaussian, exponential and Beta
     densities with sigma from 0.01 to 1e4 times b - a, and reports up to 30 sigma away. Where h and
     :math:`(z-x_0)^2/2\sigma^2` are large, the error is the rounding of their difference. Where g changes sign, the
     error is relative to the integral of the absolute value; so it is when g is written in powers whose terms
@@ -236,7 +236,7 @@ def log_noisy_marginal(z, sigma, g, h, bounds, centre=0.0):
     >>> import numpy as np
     >>> from skldp.models._marginals import log_noisy_marginal
     >>> log_noisy_marginal([0.0, 0.4], sigma=1.0, g=[0, 1, -2, 1], h=[np.log(12)], bounds=(0, 1)).round(6)
-    array([-1.016555, -0.938562])
+    array([-1.015142, -0.938671])
     """
     z, sigma, centre = (np.asarray(value, dtype=float) for value in (z, sigma, centre))
     a, b = (np.asarray(end, dtype=float) for end in bounds)
@@ -305,7 +305,7 @@ def log_gaussian_gaussian(z, mean, std, bounds, sigma):
     --------
     >>> from skldp.models._marginals import log_gaussian_gaussian
     >>> log_gaussian_gaussian([-1.0, 0.5, 2.0], mean=0.5, std=1.0, bounds=(0.0, 1.0), sigma=1.0).round(6)
-    array([-1.754853, -1.021487, -1.754853])
+    array([-1.942968, -1.010379, -1.942968])
     """
     z, mean, std, sigma = (np.asarray(value, dtype=float) for value in (z, mean, std, sigma))
     a, b = bounds
@@ -325,7 +325,7 @@ def _scaled_mass(lower, upper, width):
     The width is given apart because ``upper - lower`` has lost its digits when both ends are large.
     """
     near = np.maximum(lower, -upper)
-    far = near + width
+    far = np.maximum(-lower, upper)
     in_tail = near > 0
     half = 0.5 * width
     far_drop = np.where(in_tail, width * (near + half), 0.5 * np.square(far))
@@ -371,8 +371,12 @@ def _weighted_mass(g, peak, spread, lower, upper, width):
 
 
 def _n_nodes(largest_drop, degree):
-    """Enough Gauss-Legendre nodes for a normal weight whose logarithm falls by ``largest_drop``."""
-    return 8 + degree // 2 + math.ceil(0.8 * largest_drop)
+    """Enough Gauss-Legendre nodes for a normal weight whose logarithm falls by ``largest_drop``.
+
+    The weight varies over a length of one, and the interval is of length sqrt(8 * largest_drop) at most. The constants
+    are fitted to the smallest numbers that reach 1e-14, for drops from 0.01 to 70 and degrees up to 10.
+    """
+    return 8 + degree + math.ceil(5.5 * math.sqrt(largest_drop))
 
 
 @lru_cache(maxsize=128)

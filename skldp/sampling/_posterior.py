@@ -139,9 +139,9 @@ class Posterior:
             "sd": self.std(),
             low: {name: ends[..., 0] for name, ends in interval.items()},
             high: {name: ends[..., 1] for name, ends in interval.items()},
-            "ess_bulk": {name: np.round(values) for name, values in self.ess.items()},
-            "ess_tail": {name: np.round(values) for name, values in self.ess_tail.items()},
-            "rhat": self.rhat,
+            "ess_bulk": {name: _whole(values) for name, values in self.ess.items()},
+            "ess_tail": {name: _whole(values) for name, values in self.ess_tail.items()},
+            "rhat": {name: np.round(values, 4) for name, values in self.rhat.items()},
         }
         return {label: np.concatenate([np.ravel(values) for values in by_name.values()])
                 for label, by_name in by_label.items()}
@@ -162,6 +162,11 @@ class Posterior:
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict({"posterior": self.draws})
         return arviz.from_dict(posterior=self.draws)
+
+
+def _whole(values):
+    """Whole numbers, which print short; NaN stays as it is."""
+    return values.round().astype(np.int64) if np.isfinite(values).all() else values.round()
 
 
 def stack(posteriors):

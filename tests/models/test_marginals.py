@@ -1,4 +1,4 @@
-"""Every closed form against quadrature in 30 digits."""
+"""Every closed form against quadrature in 20 digits."""
 
 import itertools
 import warnings
@@ -17,22 +17,24 @@ from skldp.models._marginals import (
     log_noisy_marginal,
 )
 
-STEPS = (-30, -12, -6, -3, -1, 0, 1, 3, 6, 12, 30)
+STEPS = (-80, -30, -12, -5, 0, 5, 12, 30, 80)
 
 
 @pytest.fixture(autouse=True)
-def thirty_digits():
-    with mpmath.workdps(30):
+def twenty_digits():
+    with mpmath.workdps(20):
         yield
 
 
 def integrate(function, a, b, *peaks):
     """Integrate over [a, b], split around each (place, length) at which the integrand is concentrated."""
     a, b = mpmath.mpf(a), mpmath.mpf(b)
-    cuts = {a, b}
+    cuts = {a, (a + b) / 2, b}
     for place, length in peaks:
         cuts.update(cut for step in STEPS if a < (cut := mpmath.mpf(place) + step * mpmath.mpf(length)) < b)
-    return mpmath.quad(function, sorted(cuts))
+    # The quadrature stops at an absolute error, so a far tail has to be of ordinary size.
+    unit = max(abs(function(cut)) for cut in cuts)
+    return unit * mpmath.quad(lambda x: function(x) / unit, sorted(cuts), method="gauss-legendre", maxdegree=5)
 
 
 def true_clipped_gaussian(z, mean, std, bounds, noise, *peaks):
@@ -73,12 +75,11 @@ def test_ndtr_difference(lower, width):
         assert log_ndtr_difference(lower, upper) == -np.inf
         return
     with mpmath.workdps(120):
-        l, u = mpmath.mpf(lower), mpmath.mpf(upper)
-        root = mpmath.sqrt(2)
+        left, right = mpmath.mpf(lower) / mpmath.sqrt(2), mpmath.mpf(upper) / mpmath.sqrt(2)
         # Differences of the complementary function, on the side where it is small.
-        truth = mpmath.erfc(l / root) - mpmath.erfc(u / root)
-        if u < 0:
-            truth = mpmath.erfc(-u / root) - mpmath.erfc(-l / root)
+        truth = mpmath.erfc(left) - mpmath.erfc(right)
+        if upper < 0:
+            truth = mpmath.erfc(-right) - mpmath.erfc(-left)
         truth = mpmath.log(truth / 2)
     assert error(log_ndtr_difference(lower, upper), truth) < 1e-13
 
@@ -95,14 +96,14 @@ def test_ndtr_difference_is_symmetric_and_knows_infinity():
 # ---------------------------------------------------------------------------------------------------------------------
 # Laplace noise
 
-GAUSSIANS = list(itertools.product([-50.0, -1.5, -1.0, 0.2, 0.999, 7.0], [1e-6, 1e-3, 0.05, 0.7, 30.0, 1e6]))
+GAUSSIANS = list(itertools.product([-50.0, -1.0, 0.2, 7.0], [1e-6, 1e-3, 0.7, 30.0, 1e6]))
 
 
 @pytest.mark.parametrize("mean, std", GAUSSIANS)
 @pytest.mark.parametrize("scale", [0.1, 2.0, 2e4])
 def test_laplace_gaussian(mean, std, scale):
     bounds = (-1.0, 1.0)
-    z = np.array([-1.0 - 3 * scale, -1.0, -0.4, 0.2001, 0.9, 1.0, 1.0 + 5 * scale])
+    z = np.array([-1.0 - 3 * scale, -0.4, 0.2001, 0.999, 1.0 + 5 * scale])
     computed = log_laplace_gaussian(z, mean, std, bounds, scale)
     for point, value in zip(z, computed):
         near = (point, min(scale, std))
@@ -121,10 +122,18 @@ def true_laplace_exponential(z, rate, upper, scale):
 
 
 @pytest.mark.parametrize("scale", [0.1, 2.0, 2e4])
-@pytest.mark.parametrize("rate", [5e-7, 1e-3, 0.3, 2.0, 40.0, 5e5, "1", "1 + 1e-13", "1 - 1e-9", "1 + 1e-4"])
+@pytest.mark.parametrize("rate", [5e-7, 0.3, 40.0, 5e5])
 def test_laplace_exponential(rate, scale):
-    if isinstance(rate, str):
-        rate = eval(rate) / scale
+    check_laplace_exponential(rate, scale)
+
+
+@pytest.mark.parametrize("scale", [0.1, 2.0, 2e4])
+@pytest.mark.parametrize("ratio", [1.0, 1.0 + 1e-13, 1.0 - 1e-9, 1.0 + 1e-4])
+def test_laplace_exponential_where_the_decays_agree(ratio, scale):
+    check_laplace_exponential(ratio / scale, scale)
+
+
+def check_laplace_exponential(rate, scale):
     z = np.array([-3 * scale, 0.0, 1e-4, 0.7, 1.9, 2.0, 2.0 + 5 * scale])
     computed = log_laplace_exponential(z, rate, 2.0, scale)
     for point, value in zip(z, computed):
@@ -158,7 +167,7 @@ def test_laplace_is_finite_beyond_the_stated_range():
 @pytest.mark.parametrize("sigma", [0.1, 2.0, 2e4])
 def test_gaussian_gaussian(mean, std, sigma):
     bounds = (-1.0, 1.0)
-    z = np.array([-1.0 - 6 * sigma, -1.0, -0.4, 0.2001, 1.0, 1.0 + 4 * sigma])
+    z = np.array([-1.0 - 6 * sigma, -0.4, 0.2001, 1.0 + 4 * sigma])
     computed = log_gaussian_gaussian(z, mean, std, bounds, sigma)
     variance = 1 / (1 / mpmath.mpf(std) ** 2 + 1 / mpmath.mpf(sigma) ** 2)
     for point, value in zip(z, computed):
@@ -174,6 +183,10 @@ def test_gaussian_gaussian_without_bounds_is_a_gaussian():
     np.testing.assert_allclose(computed, expected, rtol=1e-13)
 
 
+def polynomial(coefficients, x):
+    return mpmath.fsum(coefficient * x**power for power, coefficient in enumerate(coefficients))
+
+
 def true_lemma(z, sigma, g, h, bounds, centre=0.0):
     z, sigma, centre = map(mpmath.mpf, (z, sigma, centre))
     g, h = [mpmath.mpf(c) for c in g], [mpmath.mpf(c) for c in h] + [mpmath.mpf(0)] * (3 - len(h))
@@ -181,13 +194,13 @@ def true_lemma(z, sigma, g, h, bounds, centre=0.0):
     spread = sigma / mpmath.sqrt(curvature)
     peak = centre + (z - centre + sigma**2 * h[1]) / curvature
     a, b = (mpmath.mpf(end) for end in bounds)
-    a, b = max(a, peak - 60 * spread), min(b, peak + 60 * spread)
     nearest = min(max(peak, a), b)
+    a, b = max(a, nearest - 60 * spread), min(b, nearest + 60 * spread)
     length = spread**2 / (spread + abs(nearest - peak))
 
     def integrand(x):
         y = x - centre
-        return mpmath.polyval(g[::-1], y) * mpmath.exp(mpmath.polyval(h[::-1], y)) * mpmath.npdf(z, x, sigma)
+        return polynomial(g, y) * mpmath.exp(polynomial(h, y)) * mpmath.npdf(z, x, sigma)
 
     return mpmath.log(integrate(integrand, a, b, (peak, spread), (nearest, length)))
 
@@ -198,18 +211,29 @@ def beta(p, q):
     return np.concatenate([np.zeros(p - 1), power]), [-float(mpmath.log(mpmath.beta(p, q)))]
 
 
-DISTANCES = (-30.0, -5.0, -1.0, 0.0, 2.0, 30.0)
+DISTANCES = (-30.0, -1.0, 0.0, 30.0)
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.1, 1.0, 30.0, 1e4])
-@pytest.mark.parametrize("p, q", [(1, 1), (2, 3), (5, 2), (1, 4), (6, 6)])
+@pytest.mark.parametrize("p, q", [(1, 1), (2, 3), (5, 2), (1, 4)])
 def test_lemma_on_beta_densities(p, q, sigma):
     g, h = beta(p, q)
     z = 0.4 + sigma * np.array(DISTANCES)
-    # Powers of x cancel near 1, where (1 - x)**(q - 1) is small: the tolerance is what the coefficients allow.
-    tolerance = 1e-12 if (p, q, sigma) != (6, 6, 0.01) else 1e-4
     for point, value in zip(z, log_noisy_marginal(z, sigma, g, h, (0.0, 1.0))):
-        assert error(value, true_lemma(point, sigma, g, h, (0.0, 1.0))) < tolerance
+        assert error(value, true_lemma(point, sigma, g, h, (0.0, 1.0))) < 1e-12
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 1e4])
+def test_lemma_in_powers_from_the_nearer_end(sigma):
+    """Powers of x cancel near 1, where (1 - x)**5 is small; powers of x - 1 do not."""
+    g, h = beta(6, 6)
+    mirrored = g * (-1.0) ** np.arange(len(g))
+    for distance in (1.0, 12.0, 30.0):
+        left, right = 0.0 - distance * sigma, 1.0 + distance * sigma
+        value = log_noisy_marginal(left, sigma, g, h, (0.0, 1.0))
+        assert error(value, true_lemma(left, sigma, g, h, (0.0, 1.0))) < 1e-12
+        value = log_noisy_marginal(right, sigma, mirrored, h, (0.0, 1.0), centre=1.0)
+        assert error(value, true_lemma(right, sigma, mirrored, h, (0.0, 1.0), centre=1.0)) < 1e-12
 
 
 @pytest.mark.parametrize("sigma", [0.01, 1.0, 1e4])

@@ -1,0 +1,31 @@
+"""Simulation-based calibration: ranks of true parameters among posterior draws, as standard normal numbers."""
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi2, norm
+
+
+def rank_scores(posterior, truth):
+    """Standard normal score of each true parameter in its posterior: dict of name to float."""
+    scores = {}
+    for name, value in truth.items():
+        draws = posterior.draws[name].ravel()
+        scores[name] = ndtri(((draws < value).sum() + 0.5) / (draws.size + 1))
+    return scores
+
+
+def p_values(scores):
+    """Two-sided p-values of the mean and of the sum of squares of scores that should be standard normal.
+
+    The sum of squares has most of the power against a posterior that is too narrow or too wide.
+    """
+    scores = np.asarray(scores)
+    squares = np.sum(scores**2)
+    spread = 2 * min(chi2.cdf(squares, scores.size), chi2.sf(squares, scores.size))
+    return 2 * norm.sf(abs(scores.mean()) * np.sqrt(scores.size)), spread
+
+
+def worst_p_value(all_scores):
+    """Smallest p-value over the parameters, corrected for their number and for the two tests of each."""
+    values = [p for name in all_scores[0] for p in p_values([scores[name] for scores in all_scores])]
+    return min(values) * len(values)

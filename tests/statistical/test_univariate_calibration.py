@@ -1,0 +1,80 @@
+"""Calibration of the univariate estimators through the real path: prior, records, reports, posterior."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skldp import LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
+from skldp.sampling import sample
+from tests.statistical.calibration import rank_scores, worst_p_value
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+
+N_FITS, N_CLIENTS, LEVEL = 100, 2000, 1e-4
+
+
+def gamma_model():
+    return LDPDistribution(distribution="gamma", bounds=(0, 12), epsilon=2.0,
+                           priors={"a": stats.gamma(4, scale=0.5), "scale": stats.gamma(4, scale=0.25)})
+
+
+RECORDS = {
+    LDPGaussian: lambda rng, mean, std: rng.normal(mean, std, size=N_CLIENTS),
+    LDPExponential: lambda rng, rate: rng.exponential(1 / rate, size=N_CLIENTS),
+    LDPPoisson: lambda rng, rate: rng.poisson(rate, size=N_CLIENTS),
+    LDPGeometric: lambda rng, probability: rng.geometric(probability, size=N_CLIENTS) - 1,
+    LDPDistribution: lambda rng, a, scale: rng.gamma(a, scale, size=N_CLIENTS),
+}
+CASES = {
+    "gaussian square wave": lambda: LDPGaussian(epsilon=1.0),
+    "gaussian laplace": lambda: LDPGaussian(epsilon=1.0, mechanism="laplace"),
+    "gaussian gaussian": lambda: LDPGaussian(epsilon=3.0, mechanism="gaussian"),
+    "exponential square wave": lambda: LDPExponential(epsilon=1.0),
+    "exponential laplace": lambda: LDPExponential(epsilon=1.0, mechanism="laplace"),
+    "poisson square wave": lambda: LDPPoisson(epsilon=1.0),
+    "poisson laplace": lambda: LDPPoisson(epsilon=1.0, mechanism="laplace"),
+    "geometric square wave": lambda: LDPGeometric(epsilon=1.0),
+    "geometric laplace": lambda: LDPGeometric(epsilon=1.0, mechanism="laplace"),
+    "gamma square wave": gamma_model,
+}
+
+
+def scores_of(make, n_fits, break_model=None):
+    """Rank scores of repeated collections whose truth comes from the prior."""
+    all_scores = []
+    for seed in range(n_fits):
+        rng = np.random.default_rng(seed)
+        model = make().set_params(random_state=seed)
+        truth = {name: float(prior.quantile(rng.random())) for name, prior in model._family().priors.items()}
+        records = RECORDS[type(model)](rng, *truth.values())
+        aggregate = model.aggregate(model.privatize(records[:, None]))
+        if break_model is None:
+            posterior = model.fit_reports(aggregate).posterior_
+        else:
+            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed)
+        all_scores.append(rank_scores(posterior, truth))
+    return all_scores
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_posterior_is_calibrated(case):
+    assert worst_p_value(scores_of(CASES[case], N_FITS)) > LEVEL
+
+
+def half_the_noise(model):
+    """The mutant: additive noise of half the variance, or a square wave of twice the contrast."""
+    for likelihood in model.likelihoods:
+        if hasattr(likelihood, "near"):
+            likelihood.near, likelihood.far = likelihood.near * 1.3, likelihood.far * 0.8
+        elif hasattr(likelihood, "scale"):
+            likelihood.scale /= np.sqrt(2)
+        else:
+            sharper = likelihood.kernel**2
+            likelihood.kernel = sharper / sharper.sum(axis=1, keepdims=True)
+    return model
+
+
+@pytest.mark.parametrize("case", ["gaussian square wave", "gaussian laplace", "exponential square wave",
+                                  "poisson laplace", "geometric square wave", "gamma square wave"])
+def test_a_likelihood_told_half_the_noise_is_caught(case):
+    assert worst_p_value(scores_of(CASES[case], N_FITS, half_the_noise)) < LEVEL
