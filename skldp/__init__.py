@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from skldp._histogram import LDPHistogram, project_on_simplex
     from skldp._perturbers import (
         BoundedScaler,
         GaussianPerturber,
@@ -28,6 +29,7 @@ _MODULES = {
     "LDPExponential": "_univariate",
     "LDPGaussian": "_univariate",
     "LDPGeometric": "_univariate",
+    "LDPHistogram": "_histogram",
     "LDPPoisson": "_univariate",
     "LaplacePerturber": "_perturbers",
     "RandomizedResponsePerturber": "_perturbers",
@@ -35,6 +37,7 @@ _MODULES = {
     "SquareWavePerturber": "_perturbers",
     "SubsetSelectionPerturber": "_perturbers",
     "UnaryEncodingPerturber": "_perturbers",
+    "project_on_simplex": "_histogram",
 }
 
 __all__ = [
@@ -44,6 +47,7 @@ __all__ = [
     "LDPExponential",
     "LDPGaussian",
     "LDPGeometric",
+    "LDPHistogram",
     "LDPPoisson",
     "LaplacePerturber",
     "RandomizedResponsePerturber",
@@ -52,6 +56,7 @@ __all__ = [
     "SubsetSelectionPerturber",
     "UnaryEncodingPerturber",
     "__version__",
+    "project_on_simplex",
 ]
 
 

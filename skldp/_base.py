@@ -41,7 +41,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         """The models to sample, one for each independent group of parameters."""
 
     @abstractmethod
-    def _describe(self, posterior):
+    def _describe(self, posterior, aggregate):
         """Fitted attributes that summarise the posterior, as a dict."""
 
     def fit(self, X, y=None):
@@ -121,7 +121,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
             warnings.warn("There is not a single report: the posterior is the prior.", UserWarning, stacklevel=2)
         posterior = self._infer(aggregate)
         # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
-        for name, value in self._describe(posterior).items():
+        for name, value in self._describe(posterior, aggregate).items():
             setattr(self, name, value)
         self.posterior_ = posterior
         self.protocol_ = aggregate.protocol

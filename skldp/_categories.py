@@ -64,6 +64,32 @@ def category_codes(column, categories):
     return np.fromiter((_lookup(numbers, value) for value in column.tolist()), dtype=np.int64, count=len(column))
 
 
+def row_codes(X, categories):
+    """Numbers of the categories of whole rows, -1 where a row is none of them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, k)
+        Values of any type; none of them raises.
+    categories : ndarray of tuples, shape (d,)
+        The known rows.
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    numbers = {value: number for number, value in enumerate(categories.tolist())}
+    rows = (tuple(row) for row in X.tolist())
+    return np.fromiter((_lookup(numbers, row) for row in rows), dtype=np.int64, count=len(X))
+
+
+def distinct_rows(X):
+    """The distinct records, in order: values of a single column, tuples of several; missing values are no category."""
+    if X.shape[1] == 1:
+        return _distinct(X[:, 0])
+    return _distinct(np.fromiter((tuple(row) for row in X.tolist()), dtype=object, count=len(X)))
+
+
 def _lookup(numbers, value):
     try:
         return numbers.get(value, -1)
@@ -73,6 +99,18 @@ def _lookup(numbers, value):
 
 def _is_list(item):
     return isinstance(item, (list, tuple)) or (hasattr(item, "tolist") and hasattr(item, "__len__"))
+
+
+def check_list(values, n_columns=1):
+    """Return distinct categories as an array: numbers or strings, or tuples of ``n_columns`` of them."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise InvalidParameterError(f"categories must be a list of the public categories, got {values!r}.")
+    if n_columns == 1:
+        return _check_list(values)
+    rows = [tuple(np.asarray(row, dtype=object).tolist()) if _is_list(row) else row for row in values]
+    if any(not isinstance(row, tuple) or len(row) != n_columns for row in rows):
+        raise InvalidParameterError(f"categories must be rows of {n_columns} values, as the records are.")
+    return _check_list(rows)
 
 
 def _check_list(values):
@@ -101,7 +139,7 @@ def _distinct(column):
 
 def _narrow(known):
     """The plain array of numbers, where all are numbers and stay distinct."""
-    if all(isinstance(value, (bool, Real, np.bool_)) for value in known):
+    if all(isinstance(value, (Real, np.bool_)) for value in known):
         numbers = np.asarray(known.tolist())
         if numbers.dtype.kind in "biuf" and len(np.unique(numbers)) == len(known):
             return numbers

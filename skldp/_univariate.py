@@ -27,7 +27,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         family = self._family()
         return [UnivariateModel(family, aggregate, column) for column in range(aggregate.protocol.n_features)]
 
-    def _describe(self, posterior):
+    def _describe(self, posterior, aggregate):
         return {f"{name}_": value if value.ndim else float(value) for name, value in posterior.mean().items()}
 
     def score_samples(self, X):
@@ -513,5 +513,5 @@ class LDPDistribution(BaseLDPDensity):
     def _family(self):
         return scipy_family(self.distribution, self.priors, check_bounds(self.bounds))
 
-    def _describe(self, posterior):
+    def _describe(self, posterior, aggregate):
         return {"params_": {name: value if value.ndim else float(value) for name, value in posterior.mean().items()}}

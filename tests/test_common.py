@@ -11,6 +11,7 @@ ESTIMATORS = [
     skldp.LDPPoisson(inference="laplace"),
     skldp.LDPGeometric(inference="laplace"),
     skldp.LDPDistribution(inference="laplace"),
+    skldp.LDPHistogram(inference="laplace"),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),

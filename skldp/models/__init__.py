@@ -1,6 +1,7 @@
 """Log-densities of parameters given aggregated reports, batched over walkers."""
 
 from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
+from skldp.models._histogram import HistogramModel, SurrogateHistogramModel, histogram_model
 from skldp.models._marginals import log_noisy_marginal
 from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 from skldp.models._univariate import UnivariateModel
@@ -11,10 +12,13 @@ __all__ = [
     "GammaPrior",
     "GaussianFamily",
     "GeometricFamily",
+    "HistogramModel",
     "NormalPrior",
     "PoissonFamily",
     "ScipyFamily",
     "ScipyPrior",
+    "SurrogateHistogramModel",
     "UnivariateModel",
+    "histogram_model",
     "log_noisy_marginal",
 ]

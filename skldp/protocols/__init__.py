@@ -2,6 +2,7 @@
 
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
+from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._values import ValueProtocol
 
-__all__ = ["Aggregate", "Protocol", "ValueProtocol"]
+__all__ = ["Aggregate", "CategoryProtocol", "Protocol", "ValueProtocol"]

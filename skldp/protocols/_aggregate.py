@@ -23,6 +23,34 @@ class Tally:
         return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
 
 
+@dataclass(frozen=True, eq=False)
+class RowTally:
+    """Distinct rows of bits, packed, and how often each was reported."""
+
+    n_reports: int
+    width: int
+    rows: np.ndarray
+    multiplicity: np.ndarray
+
+    def unpacked(self):
+        """The distinct rows as a 0/1 matrix."""
+        return np.unpackbits(self.rows, axis=1, count=self.width)
+
+    @property
+    def sums(self):
+        """Column sums: what remains when the rows are given up."""
+        return self.multiplicity @ self.unpacked().astype(np.int64)
+
+    def __add__(self, other):
+        if not isinstance(other, RowTally):
+            return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
+        rows, place = np.unique(np.concatenate([self.rows, other.rows]), axis=0, return_inverse=True)
+        weights = np.concatenate([self.multiplicity, other.multiplicity])
+        multiplicity = np.zeros(len(rows), dtype=np.int64)
+        np.add.at(multiplicity, place.ravel(), weights)
+        return RowTally(self.n_reports + other.n_reports, self.width, rows, multiplicity)
+
+
 class Aggregate:
     """Sums of reports, for each protocol they came under. Small, picklable; ``+`` merges.
 

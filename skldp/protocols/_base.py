@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
-from skldp.protocols._aggregate import Aggregate, Tally
+from skldp.protocols._aggregate import Aggregate
 
 FORMAT = "skldp-protocol"
 VERSION = 1
@@ -88,6 +88,9 @@ class Protocol(ABC):
         -------
         Aggregate
         """
+        return self._aggregate(reports, on_invalid, self._tally)
+
+    def _aggregate(self, reports, on_invalid, tally):
         if on_invalid not in ("raise", "drop"):
             raise InvalidParameterError(f'on_invalid must be "raise" or "drop", got {on_invalid!r}.')
         reports = self._read(reports)
@@ -101,7 +104,7 @@ class Protocol(ABC):
             )
         if n_rejected:
             reports = reports[valid]
-        return Aggregate({self: Tally(len(reports), self._sums(reports))}, n_rejected)
+        return Aggregate({self: tally(reports)}, n_rejected)
 
     @property
     def id(self):
@@ -142,7 +145,7 @@ class Protocol(ABC):
             raise InvalidParameterError(
                 "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients."
             )
-        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+        return kind(**{name: _freeze(value) for name, value in fields.items()})
 
     def _canonical(self):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -180,8 +183,13 @@ class Protocol(ABC):
         """Mask of the rows that an honest client could have sent."""
 
     @abstractmethod
-    def _sums(self, reports):
-        """The statistic of valid reports: integers that add."""
+    def _tally(self, reports):
+        """The statistic of valid reports: sums that add."""
+
+
+def _freeze(value):
+    """JSON knows lists only; a description is made of tuples."""
+    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
 
 
 def _parse(text):

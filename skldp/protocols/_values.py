@@ -11,6 +11,7 @@ from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
+from skldp.protocols._aggregate import Tally
 from skldp.protocols._base import Protocol
 from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
 
@@ -120,11 +121,11 @@ class ValueProtocol(Protocol):
             return np.ones(len(reports), dtype=bool)
         return ((reports >= low) & (reports <= high)).all(axis=1)
 
-    def _sums(self, reports):
+    def _tally(self, reports):
         counts = np.empty((self.n_features, self.cells.n_cells), dtype=np.int64)
         for column in range(self.n_features):
             counts[column] = _count(self.cells, reports[:, column])
-        return counts
+        return Tally(len(reports), counts)
 
 
 def _count(cells, reports, block=1 << 18):

@@ -1,0 +1,361 @@
+"""Category frequencies with honest uncertainty."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from skldp._base import BaseLDPEstimator
+from skldp._categories import check_list, distinct_rows
+from skldp._validation import check_fraction, check_integer, check_positive
+from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
+from skldp.models._category_likelihoods import RowLikelihood, unbiased
+from skldp.models._histogram import histogram_model
+from skldp.protocols._category_protocol import CategoryProtocol
+
+_MOST_ROWS = 50_000_000  # bits of reports up to which the rows are kept
+
+
+class LDPHistogram(BaseLDPEstimator):
+    r"""Frequencies of categories, from one noisy report of each client.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client; ``inf`` for no noise.
+    categories : list or None, default=None
+        The public categories: numbers or strings, or rows when the records have several columns. ``None`` reads
+        them off the data and warns.
+    mechanism : {"auto", "subset", "oue", "rr"}, default="auto"
+        Subset selection ("auto"), optimal unary encoding, or randomised response.
+    likelihood : {"auto", "exact", "counts"}, default="auto"
+        "exact" uses every report; "counts" the number of reports that contain each category, whose cost does not grow
+        with the number of clients. For randomised response and subsets of one they are the same. "auto" is exact where
+        that is cheap; the choice is in ``likelihood_``.
+    concentration : float, default=1.0
+        Parameter of the symmetric Dirichlet prior.
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
+        As in :class:`LDPGaussian`.
+
+    Attributes
+    ----------
+    frequencies_, frequencies_std_ : ndarray of shape (n_categories,)
+        Posterior means and standard deviations.
+    point_estimate_ : ndarray of shape (n_categories,)
+        Unbiased estimate without a prior; it may leave the simplex.
+    categories_ : ndarray of shape (n_categories,) or (n_categories, n_features)
+        The categories, in the order of the frequencies.
+    mechanism_, likelihood_ : str
+        What "auto" chose.
+    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+        As in :class:`LDPGaussian`.
+
+    Notes
+    -----
+    :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`. Subsets and unary encoding have
+    :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. Exact
+    likelihoods of many rows are sampled with trajectories that follow the likelihood of the counts and an accept step
+    that evaluates the exact one.
+
+    References
+    ----------
+    T. Kulkarni, J. Jälkö, S. Kaski, A. Honkela (2022). Locally differentially private Bayesian inference. AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPHistogram
+    >>> pets = np.random.default_rng(0).choice(["cat", "dog", "fish"], p=[0.5, 0.4, 0.1], size=(5000, 1))
+    >>> model = LDPHistogram(epsilon=1.0, categories=["cat", "dog", "fish"], random_state=0).fit(pets)
+    >>> bool(np.abs(model.frequencies_ - [0.5, 0.4, 0.1]).max() < 0.1)
+    True
+    >>> model.predict([["dog"], ["unicorn"]]).round(1)
+    array([0.4, 0. ])
+    """
+
+    def __init__(self, *, epsilon=1.0, categories=None, mechanism="auto", likelihood="auto", concentration=1.0,
+                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
+                 progress=False):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.mechanism = mechanism
+        self.likelihood = likelihood
+        self.concentration = concentration
+        self.inference = inference
+        self.n_walkers = n_walkers
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def protocol(self, n_features=1):
+        """Return the public description of the collection; it needs ``categories``.
+
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of columns of the records; the row is the category.
+
+        Returns
+        -------
+        CategoryProtocol
+        """
+        if self.categories is None:
+            raise InvalidParameterError("categories must be given: a protocol is public, and so are its categories.")
+        return self._protocol_for(self.categories, n_features)
+
+    def _protocol_for(self, categories, n_features):
+        mechanism = "subset" if isinstance(self.mechanism, str) and self.mechanism == "auto" else self.mechanism
+        known = check_list(categories, n_features)
+        return CategoryProtocol(epsilon=self.epsilon, categories=tuple(known.tolist()), mechanism=mechanism,
+                                n_features=n_features)
+
+    def privatize(self, X, y=None):
+        """Simulate the collection: each row of X is randomised once, as its client would do it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records; a row is a category.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        ndarray of int, shape (n_clients, n_report)
+            Reports, as they would travel.
+        """
+        return self._privatize(X)[1]
+
+    def fit(self, X, y=None):
+        """Simulate a collection from raw records and infer from its reports.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records; a row is a category.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        self
+        """
+        protocol, reports = self._privatize(X)  # raw data ends here
+        self.fit_reports(protocol.aggregate(reports, keep_rows=self._keep_rows(reports)))
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def _privatize(self, X):
+        X = self._check_records(X)
+        categories = self.categories
+        if categories is None:
+            warnings.warn(
+                "categories were read off the private data, which publishes them. "
+                "Pass categories= to keep the guarantee.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+            categories = distinct_rows(X)
+        protocol = self._protocol_for(categories, X.shape[1])
+        if (protocol.codes(X) < 0).any():
+            raise ValueError("X has values that are none of categories. Add them there, or leave them out of X.")
+        return protocol, protocol._randomize(X, None, self.random_state)
+
+    def _check_records(self, X):
+        if isinstance(X, (list, tuple)):
+            X = np.asarray(X, dtype=object)
+        return check_array(X, dtype=None, estimator=self)
+
+    def aggregate(self, reports, on_invalid="raise"):
+        """Add reports up into the statistic that :meth:`fit_reports` needs.
+
+        Parameters
+        ----------
+        reports : array-like of int, shape (n, n_report)
+            Reports under this estimator's protocol. Every row is checked.
+        on_invalid : {"raise", "drop"}, default="raise"
+            Whether a report that no honest client could have sent is an error, or is left out and counted.
+
+        Returns
+        -------
+        Aggregate
+            Of the rows or of their counts, by ``likelihood``; ``+`` merges.
+        """
+        reports = np.asarray(reports)
+        n_features = 1 if self.categories is None else _columns(self.categories)
+        return self.protocol(n_features).aggregate(reports, on_invalid, keep_rows=self._keep_rows(reports))
+
+    def _keep_rows(self, reports):
+        if self.likelihood not in ("auto", "exact", "counts"):
+            raise InvalidParameterError(f'likelihood must be "auto", "exact" or "counts", got {self.likelihood!r}.')
+        return self.likelihood == "exact" or (self.likelihood == "auto" and reports.size <= _MOST_ROWS)
+
+    def _check_aggregate(self, aggregate):
+        if not isinstance(aggregate.protocol, CategoryProtocol):
+            raise TypeError(
+                f"{type(self).__name__} reads reports of CategoryProtocol; got {type(aggregate.protocol).__name__}."
+            )
+
+    def _models(self, aggregate):
+        concentration = check_positive(self.concentration, "concentration")
+        return [histogram_model(aggregate, concentration, self.likelihood)]
+
+    def _describe(self, posterior, aggregate):
+        protocol = aggregate.protocol
+        parts = list(aggregate.parts.items())
+        exact = any(isinstance(part, RowLikelihood) for part in self._models(aggregate)[0].likelihoods)
+        return {
+            "frequencies_": posterior.mean()["frequencies"],
+            "frequencies_std_": posterior.std()["frequencies"],
+            "point_estimate_": _pooled_estimate(parts),
+            "categories_": np.array(check_list(protocol.categories, protocol.n_features).tolist())
+            if protocol.n_features > 1 else check_list(protocol.categories),
+            "mechanism_": protocol.mechanism,
+            "likelihood_": "exact" if exact or protocol.width == 1 or _subset_of_one(protocol) else "counts",
+        }
+
+    def predict(self, X):
+        """Posterior mean frequency of the category of each row, 0 for an unknown one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "posterior_")
+        X = validate_data(self, self._check_records(X), dtype=None, reset=False)
+        codes = self.protocol_.codes(X)
+        return np.where(codes < 0, 0.0, self.frequencies_[codes])
+
+    def score_samples(self, X):
+        """Logarithm of the posterior mean frequency of the category of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict(X))
+
+    def score(self, X, y=None):
+        """Mean logarithm of the posterior mean frequency of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    def top_k_probability(self, k):
+        """Posterior probability that each category is among the k most frequent.
+
+        Parameters
+        ----------
+        k : int
+            How many places at the top.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+        """
+        ranks = self._ranks()
+        check_integer(k, "k", 1, ranks.shape[1])
+        return (ranks <= k).mean(axis=0)
+
+    def rank_interval(self, level=0.9):
+        """Central credible interval of the rank of each category, 1 being the most frequent.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Posterior probability inside.
+
+        Returns
+        -------
+        ndarray of int, shape (n_categories, 2)
+        """
+        check_fraction(level, "level")
+        ends = np.quantile(self._ranks(), [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
+        return ends.T.astype(int)
+
+    def _ranks(self):
+        check_is_fitted(self, "posterior_")
+        draws = self.posterior_.draws["frequencies"]
+        order = np.argsort(-draws.reshape(-1, draws.shape[-1]), axis=1)
+        return np.argsort(order, axis=1) + 1
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def project_on_simplex(estimate):
+    r"""Nearest point of the simplex in least squares: the usual mending of an unbiased estimate, for comparison.
+
+    Parameters
+    ----------
+    estimate : array-like of shape (n_categories,)
+        Numbers that may be negative and need not sum to one.
+
+    Returns
+    -------
+    ndarray of shape (n_categories,)
+
+    Notes
+    -----
+    :math:`\max(x_k - \tau, 0)` with :math:`\tau` such that the sum is one, found on the sorted entries.
+
+    Examples
+    --------
+    >>> from skldp import project_on_simplex
+    >>> project_on_simplex([0.9, 0.3, -0.2])
+    array([0.8, 0.2, 0. ])
+    """
+    estimate = np.asarray(estimate, dtype=float)
+    descending = np.sort(estimate)[::-1]
+    excess = (np.cumsum(descending) - 1) / np.arange(1, len(descending) + 1)
+    return np.maximum(estimate - excess[np.flatnonzero(descending > excess)[-1]], 0.0)
+
+
+def _columns(categories):
+    first = next(iter(categories), None)
+    return len(first) if isinstance(first, (tuple, list, np.ndarray)) else 1
+
+
+def _subset_of_one(protocol):
+    return protocol.mechanism == "subset" and protocol.randomizer.subset_size == 1
+
+
+def _pooled_estimate(parts):
+    """Unbiased estimates of the cohorts, weighted by their precision (inverse variance at frequency zero)."""
+    estimates, weights = [], []
+    for protocol, tally in parts:
+        mechanism = protocol.randomizer
+        if protocol.mechanism == "rr":
+            p = mechanism.near_probability
+            q = (1 - p) / max(mechanism.n_categories - 1, 1)
+        else:
+            p, q = mechanism.p, mechanism.q
+        estimates.append(unbiased(tally.sums, tally.n_reports, p, q))
+        weights.append(tally.n_reports * (p - q) ** 2 / max(q * (1 - q), 1e-12))
+    return np.average(estimates, axis=0, weights=weights if sum(weights) else None)

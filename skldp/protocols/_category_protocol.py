@@ -1,0 +1,120 @@
+"""One category of each client."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skldp._categories import category_codes, check_list, row_codes
+from skldp._validation import check_epsilon, check_integer
+from skldp.exceptions import InvalidParameterError
+from skldp.mechanisms._randomized_response import RandomizedResponse
+from skldp.mechanisms._subset_selection import SubsetSelection
+from skldp.mechanisms._unary_encoding import UnaryEncoding
+from skldp.protocols._aggregate import RowTally, Tally
+from skldp.protocols._base import Protocol
+
+MECHANISMS: dict = {"subset": SubsetSelection, "oue": UnaryEncoding, "rr": RandomizedResponse}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryProtocol(Protocol):
+    """Each client sends a noisy version of its category.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=0.0
+        Always 0: these mechanisms are pure.
+    categories : tuple, default=(0, 1)
+        The public categories: numbers or strings, or tuples of them when a record has several columns.
+    mechanism : {"subset", "oue", "rr"}, default="subset"
+        Subset selection, optimal unary encoding, or randomised response.
+    n_features : int, default=1
+        Columns of a record; the row is the category.
+
+    Examples
+    --------
+    >>> from skldp.protocols import CategoryProtocol, Protocol
+    >>> protocol = CategoryProtocol(categories=("cat", "dog", "fish"))
+    >>> Protocol.from_json(protocol.to_json()).privatize(["dog", "cat"]).shape
+    (2, 3)
+    """
+
+    categories: tuple = (0, 1)
+    mechanism: str = "subset"
+    n_features: int = 1
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", 0.0)
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        known = check_list(self.categories, self.n_features)
+        object.__setattr__(self, "categories", tuple(known.tolist()))
+        if self.mechanism not in MECHANISMS:
+            names = ", ".join(f'"{name}"' for name in MECHANISMS)
+            raise InvalidParameterError(f"mechanism must be one of {names}, got {self.mechanism!r}.")
+
+    @property
+    def n_categories(self):
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return 1 if self.mechanism == "rr" else self.n_categories
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        return MECHANISMS[self.mechanism](epsilon=self.epsilon, n_categories=self.n_categories)
+
+    def codes(self, X):
+        """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
+        X = np.asarray(X, dtype=object) if isinstance(X, (list, tuple)) else np.asarray(X)
+        if X.ndim <= 1:
+            X = X.reshape(-1, 1) if self.n_features == 1 else X.reshape(1, -1)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
+        known = check_list(self.categories, self.n_features)
+        return category_codes(X[:, 0], known) if self.n_features == 1 else row_codes(X, known)
+
+    def _randomize(self, X, y, random_state):
+        reports = self.randomizer.randomize(self.codes(X), random_state)
+        return reports[:, None] if reports.ndim == 1 else reports
+
+    def aggregate(self, reports, on_invalid="raise", keep_rows=False):
+        """Add reports up into the statistic that inference needs.
+
+        Parameters
+        ----------
+        reports : array-like of int, shape (n, width)
+            Reports of unknown origin: every row is checked.
+        on_invalid : {"raise", "drop"}, default="raise"
+            Whether a report that no honest client could have sent is an error, or is left out and counted.
+        keep_rows : bool, default=False
+            Keep the distinct reports and not only their column sums: what the exact likelihood of subsets and of unary
+            encoding needs. Randomised response needs counts alone.
+
+        Returns
+        -------
+        Aggregate
+        """
+        tally = self._row_tally if keep_rows and self.width > 1 else self._tally
+        return self._aggregate(reports, on_invalid, tally)
+
+    def _row_tally(self, reports):
+        rows, multiplicity = np.unique(np.packbits(reports, axis=1), axis=0, return_counts=True)
+        return RowTally(len(reports), self.width, rows, multiplicity)
+
+    def _valid_rows(self, reports):
+        return self.randomizer.valid(reports[:, 0] if self.mechanism == "rr" else reports)
+
+    def _tally(self, reports):
+        if self.mechanism == "rr":
+            counts = np.bincount(reports[:, 0], minlength=self.n_categories)
+        else:
+            counts = self.randomizer.counts(reports.astype(np.uint8, copy=False))
+        return Tally(len(reports), counts.astype(np.int64))

@@ -1,0 +1,55 @@
+"""Calibration of LDPHistogram through the real path: prior, records, reports, posterior."""
+
+import numpy as np
+import pytest
+
+from skldp import LDPHistogram
+from skldp.sampling import sample
+from tests.statistical.calibration import p_values, rank_scores
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+
+N_FITS, N_CLIENTS, D, LEVEL = 100, 1500, 4, 1e-4
+CASES = [("subset", "exact"), ("subset", "counts"), ("oue", "exact"), ("oue", "counts"), ("rr", "exact")]
+
+
+def worst(mechanism, likelihood, break_model=None):
+    """Smallest corrected p-value over the frequencies."""
+    scores = []
+    for seed in range(N_FITS):
+        rng = np.random.default_rng(seed)
+        truth = rng.dirichlet(np.ones(D))
+        model = LDPHistogram(epsilon=0.8, categories=list(range(D)), mechanism=mechanism, likelihood=likelihood,
+                             n_draws=400, random_state=seed)
+        records = rng.choice(D, p=truth, size=(N_CLIENTS, 1))
+        aggregate = model.aggregate(model.privatize(records))
+        if break_model is None:
+            posterior = model.fit_reports(aggregate).posterior_
+        else:
+            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, n_draws=400)
+        draws = posterior.draws["frequencies"]
+        columns = type("Columns", (), {"draws": {k: draws[:, :, k] for k in range(D)}})
+        scores.append(list(rank_scores(columns, dict(enumerate(truth))).values()))
+    values = [p for column in np.transpose(scores) for p in p_values(column)]
+    return min(values) * len(values)
+
+
+@pytest.mark.parametrize("mechanism, likelihood", CASES)
+def test_posterior_is_calibrated(mechanism, likelihood):
+    assert worst(mechanism, likelihood) > LEVEL
+
+
+def half_the_noise(model):
+    """The mutant: the contrast between near and far reports that a much larger budget would have."""
+    for part in model.likelihoods + getattr(model, "surrogates", []):
+        if hasattr(part, "contrast"):
+            part.contrast *= 2
+        else:
+            part.q *= 0.5
+            part.p = min(1.0, part.p * 1.3)
+    return model
+
+
+@pytest.mark.parametrize("mechanism, likelihood", [("subset", "exact"), ("rr", "exact")])
+def test_a_likelihood_told_less_noise_is_caught(mechanism, likelihood):
+    assert worst(mechanism, likelihood, half_the_noise) < LEVEL
