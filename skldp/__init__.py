@@ -9,34 +9,32 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from skldp._histogram import LDPHistogram, project_on_simplex
-    from skldp._perturbers import (
-        BoundedScaler,
-        GaussianPerturber,
-        LaplacePerturber,
+    from skldp._category_perturbers import (
         RandomizedResponsePerturber,
-        SpherePerturber,
-        SquareWavePerturber,
         SubsetSelectionPerturber,
         UnaryEncodingPerturber,
     )
-    from skldp._univariate import LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
+    from skldp._distribution import LDPDistribution
+    from skldp._histogram import LDPHistogram, project_on_simplex
+    from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
+    from skldp._scaler import BoundedScaler
+    from skldp._univariate import LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 
 _MODULES = {
-    "BoundedScaler": "_perturbers",
+    "BoundedScaler": "_scaler",
     "GaussianPerturber": "_perturbers",
-    "LDPDistribution": "_univariate",
+    "LDPDistribution": "_distribution",
     "LDPExponential": "_univariate",
     "LDPGaussian": "_univariate",
     "LDPGeometric": "_univariate",
     "LDPHistogram": "_histogram",
     "LDPPoisson": "_univariate",
     "LaplacePerturber": "_perturbers",
-    "RandomizedResponsePerturber": "_perturbers",
+    "RandomizedResponsePerturber": "_category_perturbers",
     "SpherePerturber": "_perturbers",
     "SquareWavePerturber": "_perturbers",
-    "SubsetSelectionPerturber": "_perturbers",
-    "UnaryEncodingPerturber": "_perturbers",
+    "SubsetSelectionPerturber": "_category_perturbers",
+    "UnaryEncodingPerturber": "_category_perturbers",
     "project_on_simplex": "_histogram",
 }
 

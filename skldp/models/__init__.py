@@ -2,7 +2,7 @@
 
 from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
 from skldp.models._histogram import HistogramModel, SurrogateHistogramModel, histogram_model
-from skldp.models._marginals import log_noisy_marginal
+from skldp.models._lemma import log_noisy_marginal
 from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 from skldp.models._univariate import UnivariateModel
 

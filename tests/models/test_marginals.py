@@ -9,13 +9,18 @@ import pytest
 from scipy.integrate import quad
 
 from skldp.exceptions import InvalidParameterError
-from skldp.models._marginals import (
-    log_gaussian_gaussian,
-    log_laplace_exponential,
-    log_laplace_gaussian,
-    log_ndtr_difference,
-    log_noisy_marginal,
-)
+from skldp.models._lemma import _LOG_ROOT_TWO_PI, _scaled_mass, log_noisy_marginal
+from skldp.models._marginals import log_gaussian_gaussian, log_laplace_exponential, log_laplace_gaussian
+
+
+def log_ndtr_difference(lower, upper):
+    """Logarithm of the normal probability of an interval, by the mass that the lemma rests on."""
+    lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    with np.errstate(all="ignore"):
+        mass = _scaled_mass(lower, upper, upper - lower)
+        nearest = np.where(mass > 0, np.maximum(np.maximum(lower, -upper), 0.0), 0.0)
+        return np.log(mass) - 0.5 * np.square(nearest) - _LOG_ROOT_TWO_PI
+
 
 STEPS = (-80, -30, -12, -5, 0, 5, 12, 30, 80)
 
