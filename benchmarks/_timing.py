@@ -17,6 +17,16 @@ def best_time(function, repeats=5):
     return min(times)
 
 
+def machine_cpu():
+    """CPU seconds that all processes of the machine have used; NaN where the system does not say."""
+    try:
+        with open("/proc/stat") as file:
+            user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+    except OSError:
+        return float("nan")
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def print_header(title, *packages):
     """Print what is measured, on how many cores, with which versions."""
     print(f"{title}\n{'=' * len(title)}")

@@ -10,7 +10,7 @@ Run with ``python benchmarks/fig1_gaussian_calibration.py``; ``--quick`` is a sm
 
 So that the whole figure stays affordable a fit first gets 200 steps per chain. Where the estimator then warns (R-hat
 above 1.05, or fewer than 400 effective draws) the same fit is repeated with the default budget. ``--default-length``
-gives every fit the default budget, and takes half as long again.
+gives every fit the default budget, and takes about two thirds longer.
 """
 
 import argparse

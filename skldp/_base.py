@@ -5,6 +5,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -177,10 +178,12 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     def _infer(self, aggregate):
         seed = sampling_seed(self.random_state)
         options = {"inference": self.inference, "n_walkers": self.n_walkers, "n_warmup": self.n_warmup,
-                   "n_draws": self.n_draws, "n_jobs": self.n_jobs, "progress": self.progress}
+                   "n_draws": self.n_draws, "progress": self.progress}
         models = self._models(aggregate)
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
-        return stack([sample(model, seed=part, **options) for model, part in zip(models, seeds)])
+        # Walkers share one batched call already, so what can run side by side is models.
+        jobs = (delayed(sample)(model, seed=part, **options) for model, part in zip(models, seeds))
+        return stack(Parallel(n_jobs=self.n_jobs)(jobs))
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)

@@ -102,7 +102,7 @@ class LDPGaussian(BaseLDPDensity):
     random_state : None, int, Generator or RandomState, default=None
         Seed of the simulated noise and of the sampling.
     n_jobs : int or None, default=None
-        Chains in parallel; never changes a draw.
+        Columns that are sampled in parallel, through joblib; never changes a draw.
     progress : bool, default=False
         Show a progress bar.
 

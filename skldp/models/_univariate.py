@@ -102,13 +102,17 @@ class SquareWaveLikelihood:
         cdf = self.family.cdf(self.edges, values)
         margin = self.mechanism.n_near
         # C is 0 left of the grid and 1 from its last point on, so a window that leaves the grid needs no exception.
-        extended = np.zeros((len(cdf), self.mechanism.n_levels + 2 * margin))
+        extended = np.empty((len(cdf), self.mechanism.n_levels + 2 * margin))
+        extended[:, :margin] = 0.0
         extended[:, margin:margin + cdf.shape[1]] = cdf
         extended[:, margin + cdf.shape[1]:] = 1.0
-        window = extended[:, margin:] - extended[:, :-margin]
-        probability = self.far + (self.near - self.far) * window
-        # Without noise a cell can have no probability at all: keep the logarithm finite, far below any other.
-        return np.log(np.maximum(probability, 1e-300)) @ self.counts
+        probability = extended[:, margin:] - extended[:, :-margin]
+        probability *= self.near - self.far
+        probability += self.far
+        if self.far == 0:
+            # Without noise a cell can have no probability at all: keep the logarithm finite, far below any other.
+            np.maximum(probability, 1e-300, out=probability)
+        return np.log(probability, out=probability) @ self.counts
 
 
 class NoiseLikelihood:

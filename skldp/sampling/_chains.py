@@ -1,4 +1,4 @@
-"""Walkers that emcee advances, in one ensemble or in several side by side."""
+"""Walkers that emcee advances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from emcee import EnsembleSampler
 from emcee.state import State
-from joblib import delayed
 
 from skldp.sampling._density import quiet
 from skldp.sampling._progress import Progress
@@ -17,7 +16,7 @@ _STEPS_PER_UPDATE = 50
 
 
 def first_state(positions, log_density, seed):
-    """State of an ensemble that has its own generator.
+    """State of walkers with a generator of their own.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ def first_state(positions, log_density, seed):
 
 
 def advance(log_density, moves, state, n_steps, tune):
-    """Advance one ensemble; a function of its arguments alone, wherever it runs.
+    """Advance all walkers.
 
     Parameters
     ----------
@@ -62,30 +61,28 @@ def advance(log_density, moves, state, n_steps, tune):
 
 @dataclass
 class Chains:
-    """Ensembles under way, and what advances them.
+    """Walkers under way, and what advances them.
 
     Parameters
     ----------
     log_density : callable
     moves : emcee.moves.Move or list of (Move, float)
         Replaced between windows of the warm-up, fixed afterwards.
-    states : list of emcee.State
-        One per independent ensemble.
-    pool : joblib.Parallel
+    state : emcee.State
+        Where they stand, with the state of their random generator.
     progress : Progress
     """
 
     log_density: Callable
     moves: Any
-    states: list
-    pool: Callable
+    state: State
     progress: Progress
     acceptance: float = np.nan
 
     @property
     def positions(self):
         """Where all walkers stand, (n_walkers, n_params)."""
-        return np.concatenate([state.coords for state in self.states])
+        return self.state.coords
 
     def run(self, n_steps, tune=False):
         """Advance all walkers and return their paths, (n_walkers, n_steps, n_params)."""
@@ -95,14 +92,7 @@ class Chains:
         return np.concatenate([self._run_piece(piece, tune) for piece in pieces], axis=1)
 
     def _run_piece(self, n_steps, tune):
-        if len(self.states) == 1:
-            # In this process, so that a tuned move keeps what it learns.
-            results = [advance(self.log_density, self.moves, self.states[0], n_steps, tune)]
-        else:
-            results = self.pool(
-                delayed(advance)(self.log_density, self.moves, state, n_steps, tune) for state in self.states)
-        states, paths, acceptances = zip(*results)
-        self.states = list(states)
-        self.acceptance = float(np.mean(acceptances))
+        self.state, path, acceptance = advance(self.log_density, self.moves, self.state, n_steps, tune)
+        self.acceptance = float(acceptance)
         self.progress.advance(n_steps, self.acceptance)
-        return np.concatenate(paths)
+        return path

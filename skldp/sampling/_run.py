@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
-from joblib import Parallel
 
 from skldp.sampling._chains import Chains, first_state
 from skldp.sampling._density import GuardedModel, quiet
@@ -26,8 +25,8 @@ class _Memory:
     positions: np.ndarray
 
 
-def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, seed=None, n_jobs=None,
-           progress=False, start=None):
+def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, seed=None, progress=False,
+           start=None):
     r"""Draw from the posterior of a model.
 
     Parameters
@@ -53,10 +52,6 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         at least 1,000.
     seed : int or None, default=None
         Fixes every draw; fresh entropy from the system by default.
-    n_jobs : int or None, default=None
-        Ensembles that run at once, through joblib. Never changes a draw. Of
-        use only when a density takes milliseconds and the model has no
-        gradient: trajectories share one batched call already.
     progress : bool, default=False
         Show one bar with steps, acceptance and the worst R-hat so far.
     start : Posterior, default=None
@@ -102,7 +97,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     """
     _check(inference, n_warmup, n_draws)
     guarded = GuardedModel(model)
-    seeds = np.random.SeedSequence(seed).spawn(3)
+    seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
     memory = None if start is None else start._memory
     mode = find_mode(guarded, None if memory is None else memory.mode)
@@ -110,9 +105,9 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         return _laplace(guarded, mode, rng)
     route = HamiltonianRoute() if guarded.has_force else EnsembleRoute()
     n_walkers = _number_of_walkers(route, n_walkers, guarded.n_params)
-    states = _first_states(guarded, mode, memory, route, n_walkers, rng, seeds[1:])
-    with Parallel(n_jobs=n_jobs) as pool, Progress(progress, n_warmup + n_draws) as bar:
-        chains = Chains(guarded.log_density, route.moves(guarded, mode), states, pool, bar)
+    state = _first_state(guarded, mode, memory, route, n_walkers, rng, seeds[1])
+    with Progress(progress, n_warmup + n_draws) as bar:
+        chains = Chains(guarded.log_density, route.moves(guarded, mode), state, bar)
         covariance = route.warm_up(chains, n_warmup)
         draws, diagnostics = _collect(chains, guarded, route.first_block, n_draws)
     diagnostics.warn(n_draws)
@@ -133,23 +128,23 @@ def _number_of_walkers(route, n_walkers, n_params):
     if isinstance(n_walkers, str) and n_walkers == "auto":
         return route.default_walkers(n_params)
     fewest = route.fewest_walkers(n_params)
-    if not isinstance(n_walkers, Integral) or n_walkers < fewest:
+    if not isinstance(n_walkers, Integral) or n_walkers < fewest or n_walkers % route.n_ensembles:
+        kind = "an even integer" if route.n_ensembles == 2 else "an integer"
         raise ValueError(
-            f'n_walkers is "auto" or an integer of at least {fewest} for this model of {n_params} parameter(s); '
+            f'n_walkers is "auto" or {kind} of at least {fewest} for this model of {n_params} parameter(s); '
             f"got {n_walkers!r}.")
     return n_walkers
 
 
-def _first_states(model, mode, memory, route, n_walkers, rng, seeds):
-    """Walkers around the mode, dealt out to the ensembles."""
+def _first_state(model, mode, memory, route, n_walkers, rng, seed):
+    """Walkers around the mode."""
     if memory is None:
         offsets = route.spread * _gaussian(mode.covariance, n_walkers, rng)
     else:
         rows = rng.choice(len(memory.positions), n_walkers, replace=n_walkers > len(memory.positions))
         offsets = memory.positions[rows] - memory.mode + 0.05 * _gaussian(mode.covariance, n_walkers, rng)
     positions, values = _possible(model, mode.theta, offsets)
-    ensembles = np.array_split(np.arange(n_walkers), route.n_ensembles)
-    return [first_state(positions[rows], values[rows], seed) for rows, seed in zip(ensembles, seeds)]
+    return first_state(positions, values, seed)
 
 
 def _possible(model, center, offsets):

@@ -6,7 +6,7 @@ import pytest
 from sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
 
 from skldp.sampling import HamiltonianMove, sample
-from skldp.sampling._moves import SnookerMove, StudentProposal
+from skldp.sampling._moves import DifferenceMove, SnookerMove, StudentProposal
 
 TARGET = SmoothGaussian(3)
 
@@ -22,7 +22,7 @@ def run(move, n_steps=1000, n_walkers=40, model=TARGET):
 
 @pytest.mark.parametrize("move", [
     SnookerMove(),
-    emcee.moves.DEMove(sigma=0.1),
+    DifferenceMove(),
     emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
     HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], np.eye(3)),
     HamiltonianMove(lambda theta: SurrogateGaussian.surrogate_gradient(TARGET, theta), TARGET.covariance),
@@ -108,9 +108,23 @@ def test_trajectory_into_nan_is_rejected():
     assert 0 < sampler.acceptance_fraction.mean() < 1
 
 
+def test_ensembles_know_nothing_of_each_other():
+    """Moving one ensemble far away changes no proposal of the other."""
+    start = np.random.default_rng(0).standard_normal((16, 2))
+    chains = []
+    for shift in (0.0, 1000.0):
+        moved = start + np.repeat([0.0, shift], 8)[:, None]
+        sampler = emcee.EnsembleSampler(16, 2, lambda theta: np.zeros(len(theta)), vectorize=True,
+                                        moves=[(DifferenceMove(), 0.5), (SnookerMove(), 0.5)])
+        sampler.random_state = np.random.RandomState(0).get_state()
+        sampler.run_mcmc(moved, 20, skip_initial_state_check=True)
+        chains.append(sampler.get_chain()[:, :8])
+    np.testing.assert_array_equal(*chains)
+
+
 def test_walkers_that_coincide_do_not_break_the_snooker():
     sampler = emcee.EnsembleSampler(
-        8, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=SnookerMove(), vectorize=True)
+        16, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=SnookerMove(), vectorize=True)
     with np.errstate(all="ignore"):
-        sampler.run_mcmc(np.ones((8, 2)), 5, skip_initial_state_check=True)
+        sampler.run_mcmc(np.ones((16, 2)), 5, skip_initial_state_check=True)
     assert (sampler.get_chain() == 1).all()
