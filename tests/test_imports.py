@@ -1,7 +1,9 @@
 """Importing is light and lazy."""
 
+import pathlib
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -34,3 +36,11 @@ def test_public_names_resolve_and_are_listed():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'LDPNothing'"):
         skldp.LDPNothing
+
+
+def test_the_readmes_twelve_lines_run():
+    readme = pathlib.Path(__file__).parents[1] / "README.rst"
+    block = readme.read_text().split(".. code-block:: python\n")[1].split(".. code-block:: text")[0]
+    code = textwrap.dedent(block)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "ess_bulk" in result.stdout and "mean" in result.stdout
