@@ -132,11 +132,11 @@ def one_record():
             for name, mechanism, x in cases]
     print_table(["one report", "us (below 150)"], rows)
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import skldp.mechanisms"], check=True)
+    subprocess.run([sys.executable, "-c", "import skldp.protocols"], check=True)
     ours = time.perf_counter() - start
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import numpy, scipy.special"], check=True)
-    print(f"A client's start: import skldp.mechanisms {ours:.2f} s, numpy and scipy.special alone "
+    print(f"A client's start: import skldp.protocols {ours:.2f} s, numpy and scipy.special alone "
           f"{time.perf_counter() - start:.2f} s\n")
 
 

@@ -189,13 +189,34 @@ class LDPGaussian(BaseLDPDensity):
 class _RateEstimator(BaseLDPDensity):
     """An estimator of one parameter of values in [0, upper]."""
 
-    _prior_name: str
+    def protocol(self, n_features=1):
+        """Return the public description of the collection.
 
-    def _value_protocol(self, n_levels, n_features):
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of columns of the records.
+
+        Returns
+        -------
+        ValueProtocol
+        """
+        n_levels = self._n_levels()
         if self.mechanism not in ("square_wave", "laplace"):
             raise InvalidParameterError(f'mechanism must be "square_wave" or "laplace", got {self.mechanism!r}.')
         return ValueProtocol(epsilon=self.epsilon, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
                              n_levels=n_levels, window=self.window, n_features=n_features)
+
+    def _n_levels(self):
+        """Levels of the grid: the mechanism's own for a continuous value."""
+        check_positive(self.upper, "upper")
+
+
+class _CountEstimator(_RateEstimator):
+    """An estimator of one parameter of counts 0 .. upper."""
+
+    def _n_levels(self):
+        return check_integer(self.upper, "upper", 1)
 
 
 class LDPExponential(_RateEstimator):
@@ -254,27 +275,12 @@ class LDPExponential(_RateEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def protocol(self, n_features=1):
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
-        check_positive(self.upper, "upper")
-        return self._value_protocol(None, n_features)
-
     def _family(self):
         default = GammaPrior(2.0, 2 * check_positive(self.upper, "upper") / 5)
         return ExponentialFamily({"rate": check_prior(self.rate_prior, default, GammaPrior, "rate_prior")})
 
 
-class LDPPoisson(_RateEstimator):
+class LDPPoisson(_CountEstimator):
     r"""Rate of Poisson counts, from one noisy report of each.
 
     Parameters
@@ -330,26 +336,12 @@ class LDPPoisson(_RateEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def protocol(self, n_features=1):
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
-        return self._value_protocol(check_integer(self.upper, "upper", 1), n_features)
-
     def _family(self):
-        default = GammaPrior(2.0, 8 / check_integer(self.upper, "upper", 1))
+        default = GammaPrior(2.0, 8 / self._n_levels())
         return PoissonFamily({"rate": check_prior(self.rate_prior, default, GammaPrior, "rate_prior")})
 
 
-class LDPGeometric(_RateEstimator):
+class LDPGeometric(_CountEstimator):
     r"""Success probability behind numbers of failures, from one noisy report of each.
 
     Parameters
@@ -406,21 +398,6 @@ class LDPGeometric(_RateEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def protocol(self, n_features=1):
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
-        return self._value_protocol(check_integer(self.upper, "upper", 1), n_features)
-
     def _family(self):
-        check_integer(self.upper, "upper", 1)
         prior = check_prior(self.probability_prior, BetaPrior(1.0, 1.0), BetaPrior, "probability_prior")
         return GeometricFamily({"probability": prior})

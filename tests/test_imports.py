@@ -15,8 +15,9 @@ def modules_after(statement):
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-def test_the_client_half_is_light():
-    loaded = modules_after("import skldp.mechanisms")
+@pytest.mark.parametrize("module", ["skldp.mechanisms", "skldp.protocols"])
+def test_the_client_half_is_light(module):
+    loaded = modules_after(f"import {module}")
     assert not loaded & {"sklearn", "emcee", "pandas", "joblib", "matplotlib", "arviz_stats", "scipy.stats"}
 
 
