@@ -117,6 +117,18 @@ def test_without_noise_the_posterior_is_the_ordinary_one(cls):
         assert model.posterior_.std()["probability"] == pytest.approx(conjugate.std(), rel=0.1)
 
 
+@pytest.mark.parametrize("mechanism", ["square_wave", "laplace", "gaussian"])
+def test_without_noise_every_mechanism_is_the_same(mechanism):
+    x = DATA[LDPGaussian]
+    model = LDPGaussian(epsilon=np.inf, mechanism=mechanism, random_state=0, inference="laplace").fit(x)
+    assert model.mean_ == pytest.approx(x.mean(), abs=3e-3)
+    assert model.std_ == pytest.approx(x.std(), abs=3e-3)
+    counts = DATA[LDPPoisson]
+    if mechanism == "laplace":
+        plain = LDPPoisson(epsilon=np.inf, mechanism=mechanism, random_state=0, inference="laplace").fit(counts)
+        assert plain.rate_ == pytest.approx(counts.mean(), abs=0.02)
+
+
 @everyone
 def test_without_reports_the_posterior_is_the_prior(cls):
     model = cls(random_state=0)

@@ -74,6 +74,8 @@ class UnivariateModel:
 def _likelihood(family, protocol, counts):
     if protocol.mechanism == "square_wave":
         return SquareWaveLikelihood(family, protocol.randomizer, counts)
+    if not protocol.randomizer.private:
+        return NoiselessLikelihood(family, protocol, counts)
     if protocol.mechanism == "gaussian":
         return NoiseLikelihood(family.log_gaussian, protocol, counts)
     if family.discrete:
@@ -126,6 +128,26 @@ class NoiseLikelihood:
     def __call__(self, values):
         """Log-likelihood of parameter values, shape (n_walkers,)."""
         return self.log_marginal(self.centres, values, self.bounds, self.scale) @ self.counts
+
+
+class NoiselessLikelihood:
+    """Log-likelihood of reports without noise: the records' own probability of each grid point, end masses included."""
+
+    def __init__(self, family, protocol, counts):
+        occupied = counts > 0
+        self.family, self.counts = family, counts[occupied].astype(float)
+        centres, mechanism = protocol.cells.centres[occupied], protocol.randomizer
+        half = (mechanism.decode(1.0) - mechanism.decode(0.0)) / 2
+        lower, upper = protocol.bounds
+        # The ends of the grid hold everything beyond them.
+        self.below = np.where(centres - half <= lower, -np.inf, centres - half)
+        self.above = np.where(centres + half >= upper, np.inf, centres + half)
+
+    def __call__(self, values):
+        """Log-likelihood of parameter values, shape (n_walkers,)."""
+        masses = np.where(np.isinf(self.above), 1.0, self.family.cdf(self.above, values))
+        masses -= np.where(np.isinf(self.below), 0.0, self.family.cdf(self.below, values))
+        return np.log(np.maximum(masses, 1e-300)) @ self.counts
 
 
 class DiscreteLaplaceLikelihood:

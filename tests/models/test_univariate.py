@@ -106,7 +106,8 @@ def test_cells_cost_nothing():
         values = [theta[:, [0]], np.exp(theta[:, [1]])]
         decode = protocol.randomizer.decode(reports[:, 0]) + (protocol.midpoint if mechanism == "gaussian" else 0.0)
         marginal = GAUSSIAN.log_laplace if mechanism == "laplace" else GAUSSIAN.log_gaussian
-        exact = np.diff(marginal(decode, values, protocol.bounds, protocol.cells.noise_scale).sum(axis=1))
+        noise = np.sqrt(protocol.randomizer.noise_variance) if mechanism == "gaussian" else protocol.cells.noise_scale
+        exact = np.diff(marginal(decode, values, protocol.bounds, noise).sum(axis=1))
         model = UnivariateModel(GAUSSIAN, protocol.aggregate(reports))
         empty = UnivariateModel(GAUSSIAN, protocol.aggregate(reports[:0]))
         binned = np.diff(model.log_density(theta) - empty.log_density(theta))
