@@ -9,7 +9,7 @@ from skldp._base import BaseLDPEstimator
 from skldp._categories import check_list, distinct_rows
 from skldp._validation import check_fraction, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
-from skldp.models._category_likelihoods import RowLikelihood, unbiased
+from skldp.models._category_likelihoods import CountLikelihood, unbiased
 from skldp.models._histogram import histogram_model
 from skldp.protocols._category_protocol import CategoryProtocol
 
@@ -205,7 +205,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol
         parts = list(aggregate.parts.items())
-        exact = any(isinstance(part, RowLikelihood) for part in self._models(aggregate)[0].likelihoods)
+        approximate = any(isinstance(part, CountLikelihood) for part in self._models(aggregate)[0].likelihoods)
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],
@@ -213,7 +213,7 @@ class LDPHistogram(BaseLDPEstimator):
             "categories_": np.array(check_list(protocol.categories, protocol.n_features).tolist())
             if protocol.n_features > 1 else check_list(protocol.categories),
             "mechanism_": protocol.mechanism,
-            "likelihood_": "exact" if exact or protocol.width == 1 or _subset_of_one(protocol) else "counts",
+            "likelihood_": "counts" if approximate else "exact",
         }
 
     def predict(self, X):
@@ -340,10 +340,6 @@ def project_on_simplex(estimate):
 def _columns(categories):
     first = next(iter(categories), None)
     return len(first) if isinstance(first, (tuple, list, np.ndarray)) else 1
-
-
-def _subset_of_one(protocol):
-    return protocol.mechanism == "subset" and protocol.randomizer.subset_size == 1
 
 
 def _pooled_estimate(parts):
