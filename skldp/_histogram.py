@@ -10,7 +10,7 @@ from skldp._categories import check_list, distinct_rows
 from skldp._validation import check_fraction, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._category_likelihoods import CountLikelihood, unbiased
-from skldp.models._histogram import histogram_model
+from skldp.models._histogram import histogram_model, likelihood_kind
 from skldp.protocols._category_protocol import CategoryProtocol
 
 _MOST_ROWS = 50_000_000  # bits of reports up to which the rows are kept
@@ -205,7 +205,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol
         parts = list(aggregate.parts.items())
-        approximate = any(isinstance(part, CountLikelihood) for part in self._models(aggregate)[0].likelihoods)
+        kinds = {likelihood_kind(*part, self.likelihood) for part in parts}
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],
@@ -213,7 +213,7 @@ class LDPHistogram(BaseLDPEstimator):
             "categories_": np.array(check_list(protocol.categories, protocol.n_features).tolist())
             if protocol.n_features > 1 else check_list(protocol.categories),
             "mechanism_": protocol.mechanism,
-            "likelihood_": "counts" if approximate else "exact",
+            "likelihood_": "counts" if CountLikelihood in kinds else "exact",
         }
 
     def predict(self, X):

@@ -15,10 +15,10 @@ class MultinomialLikelihood:
     :math:`\sum_k c_k\log(q + (p-q)\theta_k)`.
     """
 
-    def __init__(self, mechanism, counts):
+    def __init__(self, mechanism, counts, n_reports):
         self.p, self.q = near_and_far(mechanism)
         self.counts = np.asarray(counts, dtype=float)
-        self.n_categories, self.n_reports = mechanism.n_categories, self.counts.sum()
+        self.n_categories, self.n_reports = mechanism.n_categories, n_reports
 
     def log_likelihood(self, frequencies):
         """Log-likelihood, shape (n_walkers,)."""

@@ -46,13 +46,19 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
 EXACT_COST = 2_000_000  # entries of the matrix of distinct rows up to which "auto" evaluates it
 
 
-def _likelihood(protocol, tally, likelihood):
+def likelihood_kind(protocol, tally, likelihood):
+    """The class of likelihood that a choice of "auto", "exact" or "counts" means for a protocol and its tally."""
     if protocol.mechanism == "rr" or protocol.randomizer.certain or getattr(protocol.randomizer, "subset_size", 0) == 1:
-        return MultinomialLikelihood(protocol.randomizer, tally.sums)
-    has_rows = isinstance(tally, RowTally)
-    if likelihood == "exact" or (likelihood == "auto" and has_rows and tally.rows.shape[0] * tally.width <= EXACT_COST):
+        return MultinomialLikelihood
+    cheap = isinstance(tally, RowTally) and tally.rows.shape[0] * tally.width <= EXACT_COST
+    return RowLikelihood if likelihood == "exact" or (likelihood == "auto" and cheap) else CountLikelihood
+
+
+def _likelihood(protocol, tally, likelihood):
+    kind = likelihood_kind(protocol, tally, likelihood)
+    if kind is RowLikelihood:
         return RowLikelihood(protocol.randomizer, tally)
-    return CountLikelihood(protocol.randomizer, tally.sums, tally.n_reports)
+    return kind(protocol.randomizer, tally.sums, tally.n_reports)
 
 
 class HistogramModel:
