@@ -205,7 +205,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol
         parts = list(aggregate.parts.items())
-        kinds = {likelihood_kind(*part, self.likelihood) for part in parts}
+        kinds = {likelihood_kind(part, tally, self.likelihood) for part, tally in parts}
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],

@@ -177,6 +177,13 @@ def test_bad_parameters_raise_in_fit(parameters, message):
         histogram(**parameters).fit(X)
 
 
+def test_exact_needs_rows():
+    counted = histogram(mechanism="oue", likelihood="counts")
+    aggregate = counted.aggregate(counted.privatize(X))
+    with pytest.raises(InvalidParameterError, match="kept their counts only"):
+        histogram(mechanism="oue", likelihood="exact").fit_reports(aggregate)
+
+
 def test_a_protocol_needs_categories():
     with pytest.raises(InvalidParameterError, match="categories must be given"):
         LDPHistogram().protocol()

@@ -9,6 +9,7 @@ independent of :math:`\theta` and learns nothing from the data.
 
 import numpy as np
 
+from skldp.exceptions import InvalidParameterError
 from skldp.models._category_likelihoods import (
     CountLikelihood,
     MultinomialLikelihood,
@@ -57,6 +58,11 @@ def likelihood_kind(protocol, tally, likelihood):
 def _likelihood(protocol, tally, likelihood):
     kind = likelihood_kind(protocol, tally, likelihood)
     if kind is RowLikelihood:
+        if not isinstance(tally, RowTally):
+            raise InvalidParameterError(
+                'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
+                'Aggregate them anew, or use likelihood="counts".'
+            )
         return RowLikelihood(protocol.randomizer, tally)
     return kind(protocol.randomizer, tally.sums, tally.n_reports)
 
