@@ -99,9 +99,11 @@ def encode_ball(x, norm):
            [32768,     0]])
     """
     x = as_floats(x)
-    codes = np.empty(x.shape, dtype=np.int64)
     n_rows = max(1, _BLOCK // max(x.shape[1], 1))
     with np.errstate(all="ignore"):
+        if len(x) <= n_rows:
+            return _encode_block(x.copy(), norm).astype(np.int64)
+        codes = np.empty(x.shape, dtype=np.int64)
         for start in range(0, len(x), n_rows):
             block = slice(start, start + n_rows)
             codes[block] = _encode_block(x[block].copy(), norm)
@@ -159,7 +161,7 @@ def _clip_to_unit_ball(x, norm):
     np.minimum(x, _LARGEST, out=x)
     np.maximum(x, -_LARGEST, out=x)
     # Dividing by the largest entry first keeps squares of 1e300 and of subnormal numbers representable.
-    largest = np.abs(x).max(axis=1, keepdims=True, initial=_SMALLEST)
+    largest = np.maximum.reduce(np.abs(x), axis=1, keepdims=True, initial=_SMALLEST)
     x /= largest
     length = np.sqrt(_square_norm(x))[:, None]
     in_norms = largest / norm

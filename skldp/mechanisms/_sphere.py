@@ -194,11 +194,11 @@ class Sphere(Mechanism):
     def _point(self, u, near, upper, uniform, tangent):
         """The point of the sphere for a level, a bit, a uniform number and a normal vector, in floats."""
         x, toward = self._beta_quantile(near, upper, uniform)
-        cosine = (1 - 2 * x) * np.where(toward, 1.0, -1.0)
+        cosine = np.where(toward, 1 - 2 * x, 2 * x - 1)
         sine = 2 * np.sqrt(x * (1 - x))
         sign = np.copysign(1.0, u[:, 0])
         point = np.empty_like(u)
-        point[:, 0] = -sign * cosine
+        np.multiply(-sign, cosine, out=point[:, 0])
         np.multiply(tangent, (sine / np.sqrt(np.vecdot(tangent, tangent)))[:, None], out=point[:, 1:])
         # Reflection I - v v' / (1 + |u_0|) with v = u + sign e_0 takes -sign e_0 to u.
         along = (np.vecdot(u, point) - cosine) / (1 + np.abs(u[:, 0]))
@@ -215,7 +215,7 @@ class Sphere(Mechanism):
         half, cap = (self.dimension - 1) / 2, self.cap_mass
         toward = near | upper
         share = uniform * np.where(near, cap, (1 - cap) / 2)
-        share += np.where(toward > near, cap, 0.0)
+        share[toward > near] += cap
         return betaincinv(half, half, share), toward
 
     def decode(self, reports):
