@@ -23,6 +23,7 @@ from _data import RESULTS, load_kosarak, pyplot, read_table, save_figure, write_
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import LDPHistogram
@@ -108,6 +109,7 @@ def draw(table, path):
     if plt is None:
         return
     rows = read_table(table)
+    ticks = sorted({row["epsilon"] for row in rows if np.isfinite(row["epsilon"])})
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     for color, marker, (mechanism, title) in zip(("C1", "C0"), "os", MECHANISMS.items()):
         lines = [row for row in rows if row["mechanism"] == mechanism]
@@ -124,10 +126,12 @@ def draw(table, path):
         for axis, name in ((left, "area"), (right, "largest")):
             axis.axhline(floor[0][name], color="0.4", linestyle=":", label="without privacy, sampled anew")
     left.set(yscale="log", ylabel="area between distribution functions\n(units of the frequency)")
+    left.yaxis.set_major_locator(plt.matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    left.yaxis.set_major_formatter("{x:g}")
     right.set(ylabel="largest difference", ylim=(0, 1))
     for axis in (left, right):
         axis.set(xscale="log", xlabel=r"$\epsilon$")
-        axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
         axis.minorticks_off()
         axis.grid(color="0.92", linewidth=0.7)
     handles, labels = left.get_legend_handles_labels()
@@ -159,7 +163,8 @@ def main():
     n_warned = 0
     start = time.perf_counter()
     total = len(MECHANISMS) * len(epsilons) * repeats
-    with parallel_config("loky", inner_max_num_threads=1), tqdm(total=total, unit="fit", mininterval=1) as bar, \
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
+            tqdm(total=total, unit="fit", mininterval=1) as bar, \
             Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
         for place, mechanism in enumerate(MECHANISMS):
             for epsilon in epsilons:

@@ -21,6 +21,7 @@ from _data import RESULTS, pyplot, read_table, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import LDPHistogram, project_on_simplex
@@ -93,7 +94,7 @@ def draw(table, path):
     if plt is None:
         return
     rows = read_table(table)
-    sizes = sorted({row["n_reports"] for row in rows})
+    sizes, ticks = sorted({row["n_reports"] for row in rows}), sorted({row["epsilon"] for row in rows})
     mechanisms = [mechanism for mechanism in MECHANISMS if any(row["mechanism"] == mechanism for row in rows)]
     figure, axes = plt.subplots(2, len(sizes), figsize=(3.6 * len(sizes), 6), sharex=True, sharey="row",
                                 squeeze=False, layout="constrained")
@@ -114,7 +115,7 @@ def draw(table, path):
         upper.yaxis.set_major_locator(plt.matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
         upper.yaxis.set_major_formatter("{x:g}")
         lower.set(xlabel=r"$\epsilon$", ylim=(-4, 104))
-        lower.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        lower.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
         lower.minorticks_off()
         upper.minorticks_off()
         for axis in (upper, lower):
@@ -147,7 +148,8 @@ def main():
     rows = []
     start = time.perf_counter()
     total = len(MECHANISMS) * len(epsilons) * len(sizes) * repeats
-    with parallel_config("loky", inner_max_num_threads=1), tqdm(total=total, unit="fit", mininterval=1) as bar, \
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
+            tqdm(total=total, unit="fit", mininterval=1) as bar, \
             Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
         for place, mechanism in enumerate(MECHANISMS):
             for epsilon in epsilons:

@@ -22,6 +22,7 @@ from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import LDPHistogram
@@ -137,7 +138,8 @@ def main():
     n_warned = 0
     start = time.perf_counter()
     total = len(MECHANISMS) * len(epsilons) * repeats
-    with parallel_config("loky", inner_max_num_threads=1), tqdm(total=total, unit="fit", mininterval=1) as bar, \
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
+            tqdm(total=total, unit="fit", mininterval=1) as bar, \
             Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
         for place, mechanism in enumerate(MECHANISMS):
             for epsilon in epsilons:
