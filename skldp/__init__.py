@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from skldp._distribution import LDPDistribution
     from skldp._histogram import LDPHistogram, project_on_simplex
+    from skldp._linear_regression import LDPBayesLinearRegression
     from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
     from skldp._scaler import BoundedScaler
     from skldp._univariate import LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "BoundedScaler": "_scaler",
     "GaussianPerturber": "_perturbers",
+    "LDPBayesLinearRegression": "_linear_regression",
     "LDPDistribution": "_distribution",
     "LDPExponential": "_univariate",
     "LDPGaussian": "_univariate",
@@ -41,6 +43,7 @@ _MODULES = {
 __all__ = [
     "BoundedScaler",
     "GaussianPerturber",
+    "LDPBayesLinearRegression",
     "LDPDistribution",
     "LDPExponential",
     "LDPGaussian",

@@ -12,6 +12,8 @@ ESTIMATORS = [
     skldp.LDPGeometric(inference="laplace"),
     skldp.LDPDistribution(inference="laplace"),
     skldp.LDPHistogram(inference="laplace"),
+    skldp.LDPBayesLinearRegression(inference="laplace"),
+    skldp.LDPBayesLinearRegression(inference="laplace", collect="inputs", fit_intercept=False),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),

@@ -17,7 +17,8 @@ LAYERS = {
     "models": 4,
     "sampling": 5,
     "_base": 6,
-    "_perturbers": 7, "_scaler": 7, "_univariate": 7, "_histogram": 7,
+    "_perturbers": 7, "_scaler": 7, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
+    "_linear_regression": 7,
     "_category_perturbers": 7.5, "_distribution": 7.5,
     "_plot": 8,
 }

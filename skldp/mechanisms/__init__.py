@@ -3,6 +3,7 @@
 from skldp.mechanisms._base import Mechanism
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
+from skldp.mechanisms._moments import GaussianMoments, SphereMoments
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._sphere import Sphere
 from skldp.mechanisms._square_wave import SquareWave
@@ -11,10 +12,12 @@ from skldp.mechanisms._unary_encoding import UnaryEncoding
 
 __all__ = [
     "Gaussian",
+    "GaussianMoments",
     "Laplace",
     "Mechanism",
     "RandomizedResponse",
     "Sphere",
+    "SphereMoments",
     "SquareWave",
     "SubsetSelection",
     "UnaryEncoding",

@@ -75,11 +75,11 @@ def encode_interval(x, bounds, n_levels):
         return np.clip(np.rint(share * n_levels), 0, n_levels).astype(np.int64)
 
 
-def encode_ball(x, norm):
-    r"""Clip vectors to a ball and round them to integers of norm at most 2**16.
+def encode_ball(x, norm, radius=BALL_RADIUS):
+    r"""Clip vectors to a ball and round them to integers of norm at most ``radius``.
 
-    NaN entries become 0, the centre's coordinate. The squared norm is checked in int64, and a vector that rounding
-    pushed outside is shrunk toward zero, so :math:`\|q\| \le 2^{16}` holds in integers for every input.
+    NaN entries become 0, the centre's coordinate. The squared norm is checked in whole numbers, and a vector that
+    rounding pushed outside is shrunk toward zero, so :math:`\|q\| \le Q` holds in integers for every input.
 
     Parameters
     ----------
@@ -87,6 +87,8 @@ def encode_ball(x, norm):
         Vectors.
     norm : float
         Public radius of the ball.
+    radius : int, default=2**16
+        Integer radius Q of the encoded ball.
 
     Returns
     -------
@@ -102,11 +104,11 @@ def encode_ball(x, norm):
     n_rows = max(1, _BLOCK // max(x.shape[1], 1))
     with np.errstate(all="ignore"):
         if len(x) <= n_rows:
-            return _encode_block(x.copy(), norm).astype(np.int64)
+            return _encode_block(x.copy(), norm, radius).astype(np.int64)
         codes = np.empty(x.shape, dtype=np.int64)
         for start in range(0, len(x), n_rows):
             block = slice(start, start + n_rows)
-            codes[block] = _encode_block(x[block].copy(), norm)
+            codes[block] = _encode_block(x[block].copy(), norm, radius)
     return codes
 
 
@@ -138,24 +140,24 @@ def encode_category(x, n_categories):
         return np.where(known & (codes == x), codes, -1)
 
 
-def _encode_block(x, norm):
-    unit = _clip_to_unit_ball(x, norm)
-    unit *= BALL_RADIUS
+def _encode_block(x, norm, radius):
+    unit = clip_to_unit_ball(x, norm)
+    unit *= radius
     codes = np.rint(unit)
-    outside = _square_norm(codes) > BALL_RADIUS**2
+    outside = _square_norm(codes) > radius**2
     if outside.any():
-        codes[outside] = _shrink(np.trunc(unit[outside]))
+        codes[outside] = _shrink(np.trunc(unit[outside]), radius)
     return codes
 
 
-def _shrink(codes):
+def _shrink(codes, radius):
     # A length of 1 + 1e-16 can survive truncation: one step toward zero in every entry ends that.
-    while (outside := _square_norm(codes) > BALL_RADIUS**2).any():
+    while (outside := _square_norm(codes) > radius**2).any():
         codes[outside] -= np.sign(codes[outside])
     return codes
 
 
-def _clip_to_unit_ball(x, norm):
+def clip_to_unit_ball(x, norm):
     """Rows of x / norm, shortened to length 1 where longer, without overflow for any float; x is overwritten."""
     np.copyto(x, 0.0, where=np.isnan(x))
     np.minimum(x, _LARGEST, out=x)

@@ -228,8 +228,11 @@ class Sphere(Mechanism):
         Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far below
         the size of the cap, are not part of it.
         """
+        return self._log_prob_codes(reports, self.encode(x))
+
+    def _log_prob_codes(self, reports, codes):
         reports = np.asarray(reports, dtype=np.float64)
-        cosine = np.vecdot(reports, self.direction(self.encode(x)))
+        cosine = np.vecdot(reports, self.direction(codes))
         if not self.private:
             return np.where(np.abs(cosine - RESOLUTION) < 1, np.inf, -np.inf)
         near = cosine >= self.gamma * np.sqrt(np.vecdot(reports, reports))

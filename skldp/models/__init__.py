@@ -3,6 +3,7 @@
 from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
 from skldp.models._histogram import HistogramModel, SurrogateHistogramModel, histogram_model
 from skldp.models._lemma import log_noisy_marginal
+from skldp.models._linear import LinearModel
 from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 from skldp.models._univariate import UnivariateModel
 
@@ -13,6 +14,7 @@ __all__ = [
     "GaussianFamily",
     "GeometricFamily",
     "HistogramModel",
+    "LinearModel",
     "NormalPrior",
     "PoissonFamily",
     "ScipyFamily",

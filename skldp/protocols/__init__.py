@@ -3,6 +3,8 @@
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._category_protocol import CategoryProtocol
+from skldp.protocols._moment_protocol import MomentProtocol
+from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._values import ValueProtocol
 
-__all__ = ["Aggregate", "CategoryProtocol", "Protocol", "ValueProtocol"]
+__all__ = ["Aggregate", "CategoryProtocol", "MomentProtocol", "Protocol", "RecordProtocol", "ValueProtocol"]

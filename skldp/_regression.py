@@ -1,0 +1,101 @@
+"""What regressions from private reports share: records with a response, streamed through the client's half."""
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+
+from skldp._base import BaseLDPEstimator
+from skldp._validation import check_positive
+from skldp.exceptions import InvalidParameterError
+
+
+class BaseLDPRegression(BaseLDPEstimator):
+    """An estimator of a response from a vector of bounded norm."""
+
+    def fit(self, X, y):
+        """Simulate a collection from raw records and infer from its reports.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records. They are used by the simulated clients alone, and in pieces: memory does not grow with the
+            number of reports.
+        y : array-like of shape (n_clients,)
+            Responses.
+
+        Returns
+        -------
+        self
+        """
+        records, response = self._check_labelled(X, y)
+        protocol = self.protocol(records.shape[1])
+        chunks = protocol._chunks(records, response, self.random_state)  # raw data ends here
+        self.fit_reports(sum(protocol.aggregate(chunk) for chunk in chunks))
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def privatize(self, X, y):
+        """Simulate the collection: each record is randomised once, as its client would do it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records.
+        y : array-like of shape (n_clients,)
+            Responses.
+
+        Returns
+        -------
+        ndarray of int, shape (n_clients, n_report)
+            Reports, as they would travel.
+        """
+        X, y = self._check_labelled(X, y)
+        return self.protocol(X.shape[1])._randomize(X, y, self.random_state)
+
+    def _check_labelled(self, X, y):
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = check_array(X, dtype=np.float64, estimator=self)
+        y = self._check_response(y)
+        check_consistent_length(X, y)
+        return X, y
+
+    def _check_response(self, y):
+        y = column_or_1d(y, warn=True)
+        return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+
+    def _mechanism(self, default):
+        """The mechanism that "auto" means, after a check against the collection."""
+        if self.collect not in ("statistics", "inputs"):
+            raise InvalidParameterError(f'collect must be "statistics" or "inputs", got {self.collect!r}.')
+        if isinstance(self.mechanism, str) and self.mechanism == "auto":
+            return default
+        if self.mechanism not in ("sphere", "gaussian"):
+            raise InvalidParameterError(f'mechanism must be "auto", "sphere" or "gaussian", got {self.mechanism!r}.')
+        if self.collect == "inputs" and self.mechanism == "sphere":
+            raise InvalidParameterError(
+                'collect="inputs" sends noisy records, which the model needs to have Gaussian noise. '
+                'Use mechanism="gaussian" (or "auto"), or collect="statistics".'
+            )
+        return self.mechanism
+
+    def _protocol_of_reports(self, reports):
+        if hasattr(self, "protocol_"):
+            candidate = self.protocol(self.protocol_.n_features)
+            if candidate.width == reports.shape[1]:
+                return candidate
+        return self.protocol(_features_of(self.protocol, reports.shape[1]))
+
+
+def check_scale(value, name):
+    """Return "auto" or a positive float."""
+    return value if isinstance(value, str) and value == "auto" else check_positive(value, name)
+
+
+def _features_of(protocol, width):
+    """Number of features whose reports have this width: the width grows with it."""
+    n_features = 1
+    while n_features < width and protocol(n_features).width < width:
+        n_features += 1
+    return n_features

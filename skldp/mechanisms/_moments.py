@@ -1,0 +1,356 @@
+r"""Second moments of a record (x, y), randomised as a whole.
+
+A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta| \le 1`; its statistic is
+:math:`\mathrm{svec}(\tilde v\tilde v^T)`, the isometric half-vectorisation: the diagonal first, then the entries above
+it times :math:`\sqrt 2`. Constant entries (:math:`\kappa^2`, and :math:`w^2` for labels) are not sent.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
+from skldp.exceptions import InvalidParameterError
+from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
+from skldp.mechanisms._encoding import as_floats, clip_to_unit_ball, encode_ball
+from skldp.mechanisms._sphere import Sphere
+from skldp.privacy._calibration import gaussian_sigma
+from skldp.privacy._noise import GAUSSIAN_REACH, gaussian_noise, gaussian_slack, integer_noise
+from skldp.privacy._sensitivity import check_nonnegative, labelled_moment_radius, moment_radius, moment_sensitivity
+
+MOMENT_RADIUS = 2**8  # integer radius of x in a record whose products are taken in integers
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentMechanism(Mechanism):
+    """What both randomisers of moments share: the layout of a report.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report.
+    n_features : int, default=1
+        Length d of x; a record has d + 1 entries, the response last.
+    y_weight : float, default=sqrt(1/2)
+        Weight w of the response.
+    intercept_weight : float, default=sqrt(1/2)
+        The constant entry kappa; 0 without an intercept.
+    labelled : bool, default=False
+        Whether the response is -1 or 1.
+    """
+
+    epsilon: float = 1.0
+    n_features: int = 1
+    y_weight: float = math.sqrt(0.5)
+    intercept_weight: float = math.sqrt(0.5)
+    labelled: bool = False
+
+    def _check_layout(self):
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
+        object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
+        object.__setattr__(self, "intercept_weight", check_nonnegative(self.intercept_weight, "intercept_weight"))
+
+    @property
+    def order(self):
+        """Number of rows of the matrix of moments: x, the response and, where there is one, the constant."""
+        return self.n_features + 1 + (self.intercept_weight > 0)
+
+    @cached_property
+    def places(self):
+        """Rows and columns of the entries that are sent, the diagonal first."""
+        diagonal = np.arange(self.order)
+        diagonal = diagonal[int(self.intercept_weight > 0):self.order - self.labelled]
+        above = np.triu_indices(self.order, 1)
+        return np.concatenate([diagonal, above[0]]), np.concatenate([diagonal, above[1]])
+
+    @property
+    def n_diagonal(self):
+        """How many of the entries that are sent are on the diagonal."""
+        return self.n_features + (not self.labelled)
+
+    @property
+    def n_moments(self):
+        """How many entries are sent."""
+        return len(self.places[0])
+
+    @cached_property
+    def _isometry(self):
+        return np.where(np.arange(self.n_moments) < self.n_diagonal, 1.0, math.sqrt(2))
+
+    def matrix(self, moments):
+        """Symmetric matrices, shape (..., order, order), of vectors in svec coordinates, constants put back."""
+        moments = np.asarray(moments)
+        out = np.zeros((*moments.shape[:-1], self.order, self.order))
+        rows, columns = self.places
+        out[..., rows, columns] = out[..., columns, rows] = moments / self._isometry
+        if self.intercept_weight > 0:
+            out[..., 0, 0] = self.intercept_weight**2
+        if self.labelled:
+            out[..., -1, -1] = self.y_weight**2
+        return out
+
+    def _response(self, x):
+        response = np.clip(np.nan_to_num(x[:, -1], nan=0.0), -1.0, 1.0)
+        return np.where(response < 0, -1.0, 1.0) if self.labelled else response
+
+
+@dataclass(frozen=True, kw_only=True)
+class SphereMoments(MomentMechanism):
+    r"""Moments of a record, recentred and sent by the sphere mechanism: pure epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report, in (0, 20], or ``inf`` for no noise.
+    n_features : int, default=1
+        Length d of x; a record has d + 1 entries, the response last. Records are clipped to norm 1 in x and to
+        [-1, 1] in the response.
+    y_weight, intercept_weight : float, default=sqrt(1/2)
+        Weights w and kappa of the response and of the constant; ``intercept_weight=0`` leaves the constant out.
+    labelled : bool, default=False
+        Whether the response is -1 or 1, so that its square is not sent.
+
+    Notes
+    -----
+    The vector that is sent is :math:`s - s_0` with :math:`s = \mathrm{svec}(\tilde v\tilde v^T)` and :math:`s_0` the
+    public centre, 1/d on the diagonal of the x block and :math:`w^2` on the square of the response. It lies in the
+    ball of radius :func:`skldp.privacy.moment_radius` (:func:`skldp.privacy.labelled_moment_radius` for labels), and
+    :class:`Sphere` protects any vector of that ball; decoding adds the centre.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import SphereMoments
+    >>> mechanism = SphereMoments(epsilon=1.0, n_features=2)
+    >>> reports = mechanism.randomize([[0.6, 0.8, -0.3]], rng=0)
+    >>> reports.shape, mechanism.matrix(mechanism.decode(reports)).shape
+    ((1, 10), (1, 4, 4))
+    """
+
+    def __post_init__(self):
+        self._check_layout()
+        self.sphere  # an impossible budget is an error here
+
+    @cached_property
+    def sphere(self):
+        """The mechanism that protects the recentred moments."""
+        weights = {"y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
+        if self.labelled:
+            radius = labelled_moment_radius(1.0, self.n_features, **weights)
+        else:
+            radius = moment_radius(1.0, 1.0, self.n_features, **weights)
+        return Sphere(epsilon=self.epsilon, norm=radius, n_features=self.n_moments)
+
+    @cached_property
+    def centre(self):
+        """The public centre of all statistics, in svec coordinates."""
+        centre = np.zeros(self.n_moments)
+        centre[:self.n_features] = 1 / self.n_features
+        if not self.labelled:
+            centre[self.n_features] = self.y_weight**2
+        return centre
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.sphere.dimension
+
+    @property
+    def report_dtype(self):
+        """Integer dtype of a report."""
+        return self.sphere.report_dtype
+
+    @property
+    def noise_variance(self):
+        """Variance of every decoded entry, in svec coordinates, around its record's."""
+        return self.sphere.noise_variance
+
+    def encode(self, x):
+        """Moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
+        x = as_floats(check_width(x, self.n_features + 1))
+        with np.errstate(all="ignore"):
+            record = np.empty((len(x), self.order))
+            record[:, 0] = self.intercept_weight
+            record[:, -1] = self.y_weight * self._response(x)
+            record[:, self.order - 1 - self.n_features:-1] = clip_to_unit_ball(x[:, :-1].copy(), 1.0)
+            rows, columns = self.places
+            return self.sphere.encode(record[:, rows] * record[:, columns] * self._isometry - self.centre)
+
+    def _draw(self, codes, source):
+        return self.sphere._draw(codes, source)
+
+    def decode(self, reports):
+        """Unbiased moments in svec coordinates, shape (n, n_moments)."""
+        return self.sphere.decode(reports) + self.centre
+
+    def log_prob(self, reports, x):
+        """Log-density of the reported directions given records, as in :class:`Sphere`."""
+        return self.sphere._log_prob_codes(reports, self.encode(x))
+
+    def valid(self, reports):
+        """Mask of the rows that an honest client could have sent."""
+        return self.sphere.valid(reports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMoments(MomentMechanism):
+    r"""Moments of a record with Gaussian noise, calibrated to their exact sensitivity.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one report, in (0, 20], or ``inf`` for no noise.
+    delta : float, default=1e-5
+        Failure probability in (0, 1).
+    n_features, y_weight, intercept_weight, labelled
+        As in :class:`SphereMoments`; the weights are rounded to multiples of :math:`2^{-8}`.
+
+    Attributes
+    ----------
+    scale : float
+        Standard deviation of the noise on the diagonal, in grid units; off it :math:`\sqrt2` times less.
+    noise_variance : float
+        Variance of every decoded entry in svec coordinates around its record's.
+
+    Notes
+    -----
+    The record becomes an integer vector V first, :math:`\|V_x\| \le Q = 2^8` and :math:`|V_y| \le W` checked in
+    integers; its products are exact, and by :func:`skldp.privacy.moment_sensitivity` the svec of two of them is at most
+    :math:`\Delta = \sqrt2(K^2 + Q^2 + W^2)` apart (with :math:`W^2 \le K^2 + Q^2`). The report is
+    :math:`\mathrm{clamp}(V_iV_j + \mathrm{rint}(s_{ij}n))` with :math:`s_{ii} = s` and
+    :math:`s_{ij} = s/\sqrt2`: isotropic noise of standard deviation s in svec coordinates. Rounding, clamping and
+    float errors are accounted for as in :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import GaussianMoments
+    >>> mechanism = GaussianMoments(epsilon=1.0, delta=1e-5, n_features=2, intercept_weight=0.0)
+    >>> mechanism.randomize([[0.6, 0.8, -0.3]], rng=0).shape
+    (1, 6)
+    >>> round(mechanism.noise_variance ** 0.5 / (2**0.5 * 1.5), 2)  # of sensitivity one
+    3.73
+    """
+
+    delta: float = 1e-5
+
+    def __post_init__(self):
+        self._check_layout()
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        for name in ("y_weight", "intercept_weight"):
+            rounded = round(getattr(self, name) * MOMENT_RADIUS) / MOMENT_RADIUS
+            if rounded == 0 and getattr(self, name) > 0:
+                raise InvalidParameterError(f"{name}={getattr(self, name)!r} is below the grid of 1/{MOMENT_RADIUS}.")
+            object.__setattr__(self, name, rounded)
+        if self.private and self._slack > self.epsilon / 4:
+            raise InvalidParameterError(
+                f"epsilon={self.epsilon!r} is too small for Gaussian noise on {self.n_moments} entries: rounding "
+                f"errors would use up half of it. Raise epsilon or send fewer entries."
+            )
+        if self.private and (self.clamp < self._largest + 2 * self.scale).any():
+            raise InvalidParameterError(
+                f"delta={self.delta!r} is too large to be a guarantee at epsilon={self.epsilon!r}. Lower delta."
+            )
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.n_moments
+
+    @cached_property
+    def sensitivity(self):
+        """L2 sensitivity of the products in svec coordinates, in grid units."""
+        w, kappa = self.y_weight * MOMENT_RADIUS, self.intercept_weight * MOMENT_RADIUS
+        return moment_sensitivity(MOMENT_RADIUS, w, 1.0, kappa)
+
+    @cached_property
+    def _slack(self):
+        # Twice the uncorrected scale covers the correction that the slack itself causes.
+        return self.n_moments * gaussian_slack(2 * gaussian_sigma(self.epsilon, self.delta, self.sensitivity))
+
+    @cached_property
+    def scale(self):
+        """Standard deviation of the noise on the diagonal in grid units; 0 without noise."""
+        if not self.private:
+            return 0.0
+        epsilon, delta = self.epsilon - 2 * self._slack, self.delta * math.exp(-self._slack)
+        return gaussian_sigma(epsilon, delta, self.sensitivity)
+
+    @property
+    def _largest(self):
+        """No product of two entries is larger."""
+        return round(MOMENT_RADIUS**2 * max(1.0, self.y_weight, self.intercept_weight) ** 2)
+
+    @cached_property
+    def clamp(self):
+        """Largest size of every entry: no report is more than 10 standard deviations from any record."""
+        if not self.private:
+            return np.full(self.n_moments, self._largest)
+        return np.floor(GAUSSIAN_REACH * self.scale / self._isometry).astype(np.int64) - self._largest
+
+    @cached_property
+    def report_dtype(self):
+        """Smallest integer dtype that holds every entry."""
+        top = int(self.clamp.max())
+        return smallest_integer_dtype(-top, top)
+
+    @property
+    def noise_variance(self):
+        """Variance of every decoded entry, in svec coordinates, around its record's (rounding and clamping apart)."""
+        return self.scale**2 / MOMENT_RADIUS**4
+
+    def encode(self, x):
+        """Records, shape (n, n_features + 1), as integer vectors V."""
+        x = as_floats(check_width(x, self.n_features + 1))
+        codes = np.empty((len(x), self.order), dtype=np.int64)
+        with np.errstate(all="ignore"):
+            codes[:, 0] = round(self.intercept_weight * MOMENT_RADIUS)
+            codes[:, -1] = np.rint(self._response(x) * round(self.y_weight * MOMENT_RADIUS))
+            codes[:, self.order - 1 - self.n_features:-1] = encode_ball(x[:, :-1], 1.0, MOMENT_RADIUS)
+        return codes
+
+    def _draw(self, codes, source):
+        def draw(block):
+            return self._draw_block(block, source)
+
+        return in_blocks(draw, codes, _BLOCK_ROWS, (self.n_moments,), self.report_dtype)
+
+    def _draw_block(self, codes, source):
+        rows, columns = self.places
+        report = codes[:, rows] * codes[:, columns]
+        if self.private:
+            n, diagonal = len(codes), self.n_diagonal
+            shape = (n, self.n_moments - diagonal)
+            report[:, :diagonal] += integer_noise(gaussian_noise, self.scale, (n, diagonal), source)
+            report[:, diagonal:] += integer_noise(gaussian_noise, self.scale / math.sqrt(2), shape, source)
+            np.clip(report, -self.clamp, self.clamp, out=report)
+        return report
+
+    def decode(self, reports):
+        """Unbiased moments in svec coordinates, shape (n, n_moments)."""
+        return np.asarray(reports) * (self._isometry / MOMENT_RADIUS**2)
+
+    def log_prob(self, reports, x):
+        """Log-probability of reports, shape (n, n_moments), given records: one number for each row."""
+        valid, codes = self.valid(reports), self.encode(x)
+        rows, columns = self.places
+        reports = np.asarray(reports).astype(np.int64)
+        distance = np.abs(reports - codes[:, rows] * codes[:, columns])
+        if not self.private:
+            return np.where(valid & (distance == 0).all(axis=1), 0.0, -np.inf)
+        scale = self.scale / self._isometry
+        tail = log_ndtr((0.5 - distance) / scale)
+        with np.errstate(divide="ignore"):
+            inside = tail + np.log(-np.expm1(log_ndtr((-0.5 - distance) / scale) - tail))
+        cells = np.where(np.abs(reports) == self.clamp, tail, inside)
+        return np.where(valid, cells.sum(axis=1), -np.inf)
+
+    def valid(self, reports):
+        """Mask of the rows whose entries are inside the clamps."""
+        reports = np.asarray(reports)
+        if not has_width(reports, self.n_moments):
+            return np.zeros(len(reports), dtype=bool)
+        return ((reports >= -self.clamp) & (reports <= self.clamp)).all(axis=1)

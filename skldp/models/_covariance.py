@@ -1,0 +1,94 @@
+"""Unconstrained coordinates of a covariance matrix, with its prior."""
+
+import numpy as np
+
+
+class CovarianceCoordinates:
+    r"""Signed scales and free rows of a Cholesky factor, under LKJ correlations.
+
+    Parameters
+    ----------
+    n_features : int
+        Order d of the matrix.
+    scale : float
+        Standard deviation of the normal prior of every signed scale.
+    eta : float
+        Parameter of the LKJ prior of the correlations.
+
+    Notes
+    -----
+    :math:`\Sigma = LL^T`, and row j of L is :math:`\tau_j(a_j, 1)/\|(a_j, 1)\|` with free
+    :math:`a_j \in R^{j-1}`. The signed :math:`\tau_j \sim N(0, s)` is smooth through zero, where its logarithm would
+    make a funnel; only :math:`|\tau_j|` and :math:`\Sigma` are identified. In these coordinates the density of
+    LKJ(:math:`\eta`), Jacobian included, is :math:`-\frac{d + 2\eta - 1}2\sum_j\log(1 + \|a_j\|^2)`.
+
+    References
+    ----------
+    D. Lewandowski, D. Kurowicka, H. Joe (2009). Generating random correlation matrices based on vines and extended
+    onion method. Journal of Multivariate Analysis 100.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models._covariance import CovarianceCoordinates
+    >>> coordinates = CovarianceCoordinates(2, scale=0.5, eta=2.0)
+    >>> point = coordinates.expand(np.array([[2.0, -1.0, 0.0]]))
+    >>> point.covariance[0]
+    array([[ 4., -0.],
+           [-0.,  1.]])
+    """
+
+    def __init__(self, n_features, scale, eta):
+        self.n_features, self.scale = n_features, scale
+        self.exponent = (n_features + 2 * eta - 1) / 2
+        self.rows, self.columns = np.tril_indices(n_features, -1)
+        self.n_params = n_features * (n_features + 1) // 2
+
+    def expand(self, theta):
+        """Covariance matrices of coordinates, shape (n_walkers, n_params): the scales, then the rows."""
+        return _Point(self, theta)
+
+    def coordinates(self, covariance):
+        """Coordinates of one covariance matrix, with positive scales."""
+        factor = np.linalg.cholesky(covariance)
+        free = (factor / np.diag(factor)[:, None])[self.rows, self.columns]
+        return np.concatenate([np.sqrt(np.diag(covariance)), free])
+
+
+class _Point:
+    """Covariance matrices at some coordinates, and how slopes travel back."""
+
+    def __init__(self, coordinates, theta):
+        self.coordinates = coordinates
+        d = coordinates.n_features
+        self.scales, free = theta[:, :d], theta[:, d:]
+        rows = np.zeros((len(theta), d, d))
+        rows[:, coordinates.rows, coordinates.columns] = free
+        rows[:, np.arange(d), np.arange(d)] = 1.0
+        self.free = free
+        self.square = np.vecdot(rows, rows)
+        self.length = np.sqrt(self.square)
+        self.unit = np.divide(rows, self.length[:, :, None], out=rows)
+        self.factor = self.scales[:, :, None] * self.unit
+        self.covariance = self.factor @ self.factor.swapaxes(1, 2)
+
+    def log_prior(self):
+        """Log-density of the coordinates."""
+        scaled = self.scales / self.coordinates.scale
+        return -0.5 * np.vecdot(scaled, scaled) - self.coordinates.exponent * np.log(self.square).sum(axis=1)
+
+    def pull_back(self, slope):
+        """Slope in the coordinates, prior included, of a symmetric slope in the covariance."""
+        coordinates = self.coordinates
+        by_factor = 2 * slope @ self.factor
+        by_scale = np.vecdot(by_factor, self.unit)
+        across = by_factor - by_scale[:, :, None] * self.unit
+        across *= (self.scales / self.length)[:, :, None]
+        by_free = across[:, coordinates.rows, coordinates.columns]
+        by_free -= 2 * coordinates.exponent * self.free / self.square[:, coordinates.rows]
+        return np.concatenate([by_scale - self.scales / coordinates.scale**2, by_free], axis=1)
+
+
+def matvec(matrices, vectors):
+    """Matrices times vectors, one of each for every walker."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]

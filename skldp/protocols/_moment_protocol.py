@@ -1,0 +1,80 @@
+"""Second moments of each client's record and response."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skldp.exceptions import InvalidParameterError
+from skldp.mechanisms._moments import GaussianMoments, SphereMoments
+from skldp.protocols._aggregate import Tally
+from skldp.protocols._regression_protocol import RegressionProtocol, exact
+
+MECHANISMS = ("sphere", "gaussian")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentProtocol(RegressionProtocol):
+    r"""Each client sends the second moments of its record and response, randomised as one vector.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=1e-5
+        Failure probability of a client; used by Gaussian noise, 0 for the sphere.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of x; longer records are shortened.
+    bounds_y : tuple of float, default=(-1, 1)
+        Public interval of the response.
+    mechanism : {"sphere", "gaussian"}, default="sphere"
+        How the moments are randomised.
+    y_weight, intercept_weight : float, default=sqrt(1/2)
+        Weights of the response and of the constant, where x has length 1 at most: the larger, the less noise on the
+        moments with that entry and the more on the others. ``intercept_weight=0`` leaves the constant out.
+    n_features : int, default=1
+        Length of x.
+
+    Examples
+    --------
+    >>> from skldp.protocols import MomentProtocol, Protocol
+    >>> protocol = MomentProtocol(epsilon=1.0, n_features=2, bounds_y=(0, 10))
+    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.3, 0.4], 7.5)
+    >>> report.shape, protocol.check(report)
+    ((1, 10), array([ True]))
+    """
+
+    mechanism: str = "sphere"
+    y_weight: float = math.sqrt(0.5)
+    intercept_weight: float = math.sqrt(0.5)
+
+    def __post_init__(self):
+        self._check_domain()
+        if self.mechanism not in MECHANISMS:
+            raise InvalidParameterError(f'mechanism must be "sphere" or "gaussian", got {self.mechanism!r}.')
+        randomizer = self.randomizer  # an impossible budget or weight is an error here, not on the first client
+        for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
+            object.__setattr__(self, name, getattr(randomizer, name))
+
+    @property
+    def has_intercept(self):
+        """Whether the report has moments with a constant, which an intercept needs."""
+        return self.intercept_weight > 0
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        options = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
+                   "intercept_weight": self.intercept_weight}
+        if self.mechanism == "sphere":
+            return SphereMoments(**options)
+        return GaussianMoments(delta=self.delta, **options)
+
+    def mean_moments(self, tally):
+        """Mean of the decoded moments of a tally, shape (order, order)."""
+        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
+        return self.randomizer.matrix(self.randomizer.decode(mean[None])[0])
+
+    def _tally(self, reports):
+        return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))

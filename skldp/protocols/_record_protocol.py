@@ -1,0 +1,105 @@
+"""Noisy records with their responses."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skldp._validation import check_delta, check_epsilon, check_positive
+from skldp.mechanisms._encoding import as_floats, clip_to_unit_ball
+from skldp.mechanisms._gaussian import Gaussian
+from skldp.protocols._aggregate import Tally
+from skldp.protocols._regression_protocol import RegressionProtocol, exact
+
+_WORD_BITS = 20
+_BLOCK_ROWS = 4096  # 4096 products of two 20-bit words add up to less than 2**53: exact in floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordProtocol(RegressionProtocol):
+    r"""Each client sends its record and response with Gaussian noise.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=1e-5
+        Failure probability of a client.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of x; longer records are shortened.
+    bounds_y : tuple of float, default=(-1, 1)
+        Public interval of the response.
+    y_weight : float, default=sqrt(1/2)
+        Weight w of the response, where x has length 1 at most. The vector :math:`(x, w\eta)` lies in a ball of radius
+        :math:`\sqrt{1 + w^2}`.
+    centred : bool, default=True
+        Whether the midpoint of ``bounds_y`` is taken off the response; a model without an intercept must not.
+    n_features : int, default=1
+        Length of x.
+
+    Notes
+    -----
+    The aggregate keeps the sums of the reports and of their products, which are sufficient when records are Gaussian.
+
+    Examples
+    --------
+    >>> from skldp.protocols import RecordProtocol
+    >>> protocol = RecordProtocol(epsilon=1.0, delta=1e-6, n_features=2, bounds_y=(0, 10))
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]], [7.5, 2.5]).shape
+    (2, 3)
+    """
+
+    y_weight: float = math.sqrt(0.5)
+    centred: bool = True
+
+    def __post_init__(self):
+        self._check_domain()
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
+        self.randomizer  # an impossible budget is an error here, not on the first client
+
+    @property
+    def has_intercept(self):
+        """Whether the response is centred by its public midpoint."""
+        return self.centred
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.n_features + 1
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        norm = math.sqrt(1 + self.y_weight**2)
+        return Gaussian(epsilon=self.epsilon, delta=self.delta, norm=norm, n_features=self.n_features + 1)
+
+    def _scaled(self, X, y, source):
+        rows = super()._scaled(X, y, source)
+        with np.errstate(all="ignore"):
+            rows[:, :-1] = clip_to_unit_ball(rows[:, :-1].copy(), 1.0)
+            rows[:, -1] = self.y_weight * np.nan_to_num(as_floats(rows[:, -1]), nan=0.0)
+        return rows
+
+    def mean_products(self, tally):
+        """Mean of (1, z)(1, z)' over the decoded reports z of a tally, shape (n_features + 2, n_features + 2)."""
+        step = np.append(1.0, np.full(self.width, self.randomizer.decode(1.0)))
+        return (tally.sums / max(tally.n_reports, 1)).astype(float) * np.outer(step, step)
+
+    def _tally(self, reports):
+        total = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
+        for start in range(0, len(reports), _BLOCK_ROWS):
+            total = total + _products(reports[start:start + _BLOCK_ROWS])
+        return Tally(len(reports), total)
+
+
+def _products(reports):
+    """Sum of (1, z)(1, z)' over integer rows z: exact, because each word's products fit a float's 53 bits."""
+    rows = np.empty((len(reports), reports.shape[1] + 1), dtype=np.int64)
+    rows[:, 0], rows[:, 1:] = 1, reports
+    high = (rows >> _WORD_BITS).astype(float)
+    low = (rows & ((1 << _WORD_BITS) - 1)).astype(float)
+    parts = [exact(product.astype(np.int64)) for product in (high.T @ high, high.T @ low, low.T @ low)]
+    return (parts[0] << (2 * _WORD_BITS)) + ((parts[1] + parts[1].T) << _WORD_BITS) + parts[2]

@@ -1,0 +1,100 @@
+"""What protocols for records with a response share: public scales, and reports made in pieces."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from skldp._validation import check_bounds, check_integer, check_positive
+from skldp.mechanisms._encoding import as_floats
+from skldp.privacy._words import word_source
+from skldp.protocols._base import Protocol
+
+CHUNK_ROWS = 1 << 14  # clients whose reports are made at a time: memory does not grow with their number
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionProtocol(Protocol):
+    """A record is a vector x of bounded norm and a response y in an interval.
+
+    Inside, x is divided by ``data_norm``; y is divided by half the width of ``bounds_y`` after its midpoint is taken
+    off or, without an intercept, by its largest absolute value and nothing is taken off.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    data_norm: float = 1.0
+    bounds_y: tuple = (-1.0, 1.0)
+    n_features: int = 1
+
+    def _check_domain(self):
+        object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
+        object.__setattr__(self, "bounds_y", check_bounds(self.bounds_y, "bounds_y"))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
+
+    @property
+    def has_intercept(self):
+        """Whether the response is centred by its public midpoint."""
+        raise NotImplementedError
+
+    @property
+    def y_offset(self):
+        """What is taken off the response: the midpoint of its bounds, 0 without an intercept."""
+        return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
+
+    @property
+    def y_scale(self):
+        """What the response is divided by, so that it lies in [-1, 1]."""
+        lower, upper = self.bounds_y
+        return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.randomizer.width
+
+    def _randomize(self, X, y, random_state):
+        chunks = list(self._chunks(X, y, random_state))
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+    def _chunks(self, X, y, random_state) -> Iterator:
+        """Reports in pieces, from one stream of noise that the pieces do not start anew."""
+        X, y = self._shaped(X, y)
+        source = word_source(random_state, self._canonical(), X, y)
+        for start in range(0, max(len(X), 1), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            mechanism = self.randomizer
+            yield mechanism._draw(mechanism.encode(self._scaled(X[rows], y[rows], source)), source)
+
+    def _shaped(self, X, y):
+        X = as_floats(X)
+        if X.ndim == 1:
+            X = X[None, :]
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y: one response for each record.")
+        y = self._numbers(y)
+        if y.shape != (len(X),):
+            raise ValueError(f"y must hold one response for each of the {len(X)} records, got shape {y.shape}.")
+        return X, y
+
+    def _numbers(self, y):
+        """Responses as floats, whatever they are."""
+        return as_floats(y)
+
+    def _scaled(self, X, y, source):
+        """Rows (x, response) in public units, for the mechanism to clip."""
+        rows = np.empty((len(X), self.n_features + 1))
+        with np.errstate(all="ignore"):
+            rows[:, :-1] = X / self.data_norm
+            rows[:, -1] = (np.clip(y, *self.bounds_y) - self.y_offset) / self.y_scale
+        return rows
+
+    def _valid_rows(self, reports):
+        return self.randomizer.valid(reports)
+
+
+def exact(sums):
+    """Whole numbers without a limit, so that no number of reports can overflow their sums."""
+    return np.asarray(sums).astype(object)
