@@ -11,6 +11,7 @@ from skldp.protocols._moment_protocol import MomentProtocol
 __all__ = ["LinearModel"]
 
 T_FREEDOM = 3.0
+_ASTRAY = 1e4  # in public units; no prior reaches there
 _MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
 
 
@@ -81,11 +82,11 @@ class LinearModel:
 
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return self._evaluate(theta, False)[0]
+        return guarded(self._evaluate, theta, False)[0]
 
     def log_density_and_gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return self._evaluate(theta, True)
+        return guarded(self._evaluate, theta, True)
 
     def initial(self):
         """Moment estimates, pulled inside the possible by as much as they are uncertain."""
@@ -152,6 +153,19 @@ class LinearModel:
         joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cross
         joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(coef, cross) + sigma**2)
         return joint
+
+
+def guarded(evaluate, theta, slopes):
+    """Evaluate where the parameters are of a possible size; elsewhere the density is zero.
+
+    A trajectory that has gone astray would otherwise end in an eigenvalue problem of infinities.
+    """
+    astray = ~(np.abs(theta).max(axis=1) < _ASTRAY)
+    if astray.any():
+        theta = np.where(astray[:, None], 0.1, theta)
+    with np.errstate(all="ignore"):
+        value, slope = evaluate(theta, slopes)
+    return np.where(astray | np.isnan(value), -np.inf, value), slope
 
 
 def coefficient_prior(prior_scale, unit, n_features):

@@ -36,7 +36,7 @@ class MomentLikelihood:
     def __init__(self, protocol, tally):
         mechanism = protocol.randomizer
         self.n_reports = tally.n_reports
-        self.mean = protocol.mean_moments(tally)
+        self.mean = mechanism.matrix(protocol.mean_moments(tally))
         self.intercept_weight = mechanism.intercept_weight
         self.noise = max(mechanism.noise_variance, _LEAST_NOISE)
 

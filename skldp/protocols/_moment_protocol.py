@@ -3,19 +3,62 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._moments import GaussianMoments, SphereMoments
 from skldp.protocols._aggregate import Tally
-from skldp.protocols._regression_protocol import RegressionProtocol, exact
+from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol, exact
 
 MECHANISMS = ("sphere", "gaussian")
 
 
+DEFAULT_WEIGHT = math.sqrt(0.5)
+
+
 @dataclass(frozen=True, kw_only=True)
-class MomentProtocol(RegressionProtocol):
+class _Moments(RegressionProtocol):
+    """What protocols of moments share, whatever the response is."""
+
+    mechanism: str = "sphere"
+    y_weight: float = DEFAULT_WEIGHT
+    intercept_weight: float = DEFAULT_WEIGHT
+    labelled: ClassVar[bool] = False
+
+    def _check_moments(self):
+        if self.mechanism not in MECHANISMS:
+            raise InvalidParameterError(f'mechanism must be "sphere" or "gaussian", got {self.mechanism!r}.')
+        randomizer = self.randomizer  # an impossible budget or weight is an error here, not on the first client
+        for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
+            object.__setattr__(self, name, getattr(randomizer, name))
+
+    @property
+    def has_intercept(self):
+        """Whether the report has moments with a constant, which an intercept needs."""
+        return self.intercept_weight > 0
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        options = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
+                   "intercept_weight": self.intercept_weight, "labelled": self.labelled}
+        if self.mechanism == "sphere":
+            return SphereMoments(**options)
+        return GaussianMoments(delta=self.delta, **options)
+
+    def mean_moments(self, tally):
+        """Mean of the decoded moments of a tally, in svec coordinates."""
+        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
+        return self.randomizer.decode(mean[None])[0]
+
+    def _tally(self, reports):
+        return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentProtocol(BoundedProtocol, _Moments):
     r"""Each client sends the second moments of its record and response, randomised as one vector.
 
     Parameters
@@ -45,36 +88,42 @@ class MomentProtocol(RegressionProtocol):
     ((1, 10), array([ True]))
     """
 
-    mechanism: str = "sphere"
-    y_weight: float = math.sqrt(0.5)
-    intercept_weight: float = math.sqrt(0.5)
+    def __post_init__(self):
+        self._check_domain()
+        self._check_moments()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMomentProtocol(LabelledProtocol, _Moments):
+    r"""Each client sends the second moments of its record and its label -1 or 1, randomised as one vector.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=1e-5
+        Failure probability of a client; used by Gaussian noise, 0 for the sphere.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of x; longer records are shortened.
+    classes : tuple, default=(0, 1)
+        The two public labels; a label that is none of them is replaced by either, at random.
+    mechanism : {"sphere", "gaussian"}, default="sphere"
+        How the moments are randomised.
+    y_weight, intercept_weight : float, default=sqrt(1/2)
+        As in :class:`MomentProtocol`.
+    n_features : int, default=1
+        Length of x.
+
+    Examples
+    --------
+    >>> from skldp.protocols import LabelMomentProtocol
+    >>> protocol = LabelMomentProtocol(epsilon=1.0, n_features=2, classes=("no", "yes"))
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]], ["yes", "no"]).shape
+    (2, 9)
+    """
+
+    labelled: ClassVar[bool] = True
 
     def __post_init__(self):
         self._check_domain()
-        if self.mechanism not in MECHANISMS:
-            raise InvalidParameterError(f'mechanism must be "sphere" or "gaussian", got {self.mechanism!r}.')
-        randomizer = self.randomizer  # an impossible budget or weight is an error here, not on the first client
-        for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
-            object.__setattr__(self, name, getattr(randomizer, name))
-
-    @property
-    def has_intercept(self):
-        """Whether the report has moments with a constant, which an intercept needs."""
-        return self.intercept_weight > 0
-
-    @cached_property
-    def randomizer(self):
-        """The mechanism."""
-        options = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
-                   "intercept_weight": self.intercept_weight}
-        if self.mechanism == "sphere":
-            return SphereMoments(**options)
-        return GaussianMoments(delta=self.delta, **options)
-
-    def mean_moments(self, tally):
-        """Mean of the decoded moments of a tally, shape (order, order)."""
-        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
-        return self.randomizer.matrix(self.randomizer.decode(mean[None])[0])
-
-    def _tally(self, reports):
-        return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))
+        self._check_moments()

@@ -1,11 +1,14 @@
 """What protocols for records with a response share: public scales, and reports made in pieces."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from skldp._categories import category_codes, check_list
 from skldp._validation import check_bounds, check_integer, check_positive
+from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import as_floats
 from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
@@ -15,38 +18,34 @@ CHUNK_ROWS = 1 << 14  # clients whose reports are made at a time: memory does no
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionProtocol(Protocol):
-    """A record is a vector x of bounded norm and a response y in an interval.
-
-    Inside, x is divided by ``data_norm``; y is divided by half the width of ``bounds_y`` after its midpoint is taken
-    off or, without an intercept, by its largest absolute value and nothing is taken off.
-    """
+    """A record is a vector x of bounded norm and a response. Inside, x is divided by ``data_norm``."""
 
     epsilon: float = 1.0
     delta: float = 1e-5
     data_norm: float = 1.0
-    bounds_y: tuple = (-1.0, 1.0)
     n_features: int = 1
 
-    def _check_domain(self):
+    def _check_vector(self):
         object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
-        object.__setattr__(self, "bounds_y", check_bounds(self.bounds_y, "bounds_y"))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
 
     @property
+    @abstractmethod
+    def randomizer(self):
+        """The mechanism of a record with its response, in public units."""
+
+    @property
+    @abstractmethod
     def has_intercept(self):
-        """Whether the response is centred by its public midpoint."""
-        raise NotImplementedError
+        """Whether the reports can tell an intercept."""
 
-    @property
-    def y_offset(self):
-        """What is taken off the response: the midpoint of its bounds, 0 without an intercept."""
-        return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
+    @abstractmethod
+    def _numbers(self, y):
+        """Responses as floats, whatever they are; NaN for one that is none."""
 
-    @property
-    def y_scale(self):
-        """What the response is divided by, so that it lies in [-1, 1]."""
-        lower, upper = self.bounds_y
-        return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))
+    @abstractmethod
+    def _response(self, y, source):
+        """Responses in public units, from -1 to 1."""
 
     @property
     def width(self):
@@ -79,20 +78,77 @@ class RegressionProtocol(Protocol):
             raise ValueError(f"y must hold one response for each of the {len(X)} records, got shape {y.shape}.")
         return X, y
 
-    def _numbers(self, y):
-        """Responses as floats, whatever they are."""
-        return as_floats(y)
-
     def _scaled(self, X, y, source):
         """Rows (x, response) in public units, for the mechanism to clip."""
         rows = np.empty((len(X), self.n_features + 1))
         with np.errstate(all="ignore"):
             rows[:, :-1] = X / self.data_norm
-            rows[:, -1] = (np.clip(y, *self.bounds_y) - self.y_offset) / self.y_scale
+            rows[:, -1] = self._response(y, source)
         return rows
 
     def _valid_rows(self, reports):
         return self.randomizer.valid(reports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedProtocol(RegressionProtocol):
+    """A response in an interval.
+
+    It is divided by half the width of ``bounds_y`` after its midpoint is taken off or, without an intercept, by its
+    largest absolute value and nothing is taken off.
+    """
+
+    bounds_y: tuple = (-1.0, 1.0)
+
+    def _check_domain(self):
+        self._check_vector()
+        object.__setattr__(self, "bounds_y", check_bounds(self.bounds_y, "bounds_y"))
+
+    @property
+    def y_offset(self):
+        """What is taken off the response: the midpoint of its bounds, 0 without an intercept."""
+        return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
+
+    @property
+    def y_scale(self):
+        """What the response is divided by, so that it lies in [-1, 1]."""
+        lower, upper = self.bounds_y
+        return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))
+
+    def _numbers(self, y):
+        return as_floats(y)
+
+    def _response(self, y, source):
+        return (np.clip(y, *self.bounds_y) - self.y_offset) / self.y_scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledProtocol(RegressionProtocol):
+    """A response that is one of two public labels, -1 and 1 inside."""
+
+    classes: tuple = (0, 1)
+
+    def _check_domain(self):
+        self._check_vector()
+        try:
+            known = check_list(self.classes)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(str(error).replace("categories", "classes")) from None
+        if len(known) != 2:
+            raise InvalidParameterError(f"classes must be two public labels, got {list(self.classes)!r}.")
+        object.__setattr__(self, "classes", tuple(known.tolist()))
+
+    def _numbers(self, y):
+        y = np.atleast_1d(np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y))
+        if y.ndim != 1:
+            return np.empty(y.shape)
+        codes = category_codes(y, check_list(self.classes))
+        return np.array([-1.0, 1.0, np.nan])[codes]
+
+    def _response(self, y, source):
+        # A label that is none of the two becomes either, at random; a word is drawn for every record, known or not.
+        coin = np.where(source.words(len(y)) >> np.uint64(63), 1.0, -1.0)
+        return np.where(np.isnan(y), coin, y)
 
 
 def exact(sums):
