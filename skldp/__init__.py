@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from skldp._distribution import LDPDistribution
     from skldp._histogram import LDPHistogram, project_on_simplex
     from skldp._linear_regression import LDPBayesLinearRegression
+    from skldp._logistic_regression import LDPBayesLogisticRegression
     from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
     from skldp._scaler import BoundedScaler
+    from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp._univariate import LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 
 _MODULES = {
     "BoundedScaler": "_scaler",
     "GaussianPerturber": "_perturbers",
     "LDPBayesLinearRegression": "_linear_regression",
+    "LDPBayesLogisticRegression": "_logistic_regression",
     "LDPDistribution": "_distribution",
     "LDPExponential": "_univariate",
     "LDPGaussian": "_univariate",
     "LDPGeometric": "_univariate",
     "LDPHistogram": "_histogram",
     "LDPPoisson": "_univariate",
+    "LDPSGDClassifier": "_sgd",
+    "LDPSGDRegressor": "_sgd",
     "LaplacePerturber": "_perturbers",
     "RandomizedResponsePerturber": "_category_perturbers",
     "SpherePerturber": "_perturbers",
@@ -44,12 +49,15 @@ __all__ = [
     "BoundedScaler",
     "GaussianPerturber",
     "LDPBayesLinearRegression",
+    "LDPBayesLogisticRegression",
     "LDPDistribution",
     "LDPExponential",
     "LDPGaussian",
     "LDPGeometric",
     "LDPHistogram",
     "LDPPoisson",
+    "LDPSGDClassifier",
+    "LDPSGDRegressor",
     "LaplacePerturber",
     "RandomizedResponsePerturber",
     "SpherePerturber",

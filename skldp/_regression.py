@@ -27,7 +27,7 @@ class BaseLDPRegression(BaseLDPEstimator):
         self
         """
         records, response = self._check_labelled(X, y)
-        protocol = self.protocol(records.shape[1])
+        protocol = self._protocol_for_records(records, response)
         chunks = protocol._chunks(records, response, self.random_state)  # raw data ends here
         self.fit_reports(sum(protocol.aggregate(chunk) for chunk in chunks))
         validate_data(self, X, skip_check_array=True)
@@ -49,7 +49,10 @@ class BaseLDPRegression(BaseLDPEstimator):
             Reports, as they would travel.
         """
         X, y = self._check_labelled(X, y)
-        return self.protocol(X.shape[1])._randomize(X, y, self.random_state)
+        return self._protocol_for_records(X, y)._randomize(X, y, self.random_state)
+
+    def _protocol_for_records(self, X, y):
+        return self.protocol(X.shape[1])
 
     def _check_labelled(self, X, y):
         if y is None:

@@ -12,8 +12,14 @@ ESTIMATORS = [
     skldp.LDPGeometric(inference="laplace"),
     skldp.LDPDistribution(inference="laplace"),
     skldp.LDPHistogram(inference="laplace"),
+    skldp.LDPSGDClassifier(),
+    skldp.LDPSGDClassifier(mechanism="sphere", epsilon=4.0, group_size=10, average=True, learning_rate="invscaling"),
+    skldp.LDPSGDRegressor(),
+    skldp.LDPSGDRegressor(mechanism="sphere", epsilon=4.0, group_size=10, fit_intercept=False),
     skldp.LDPBayesLinearRegression(inference="laplace"),
     skldp.LDPBayesLinearRegression(inference="laplace", collect="inputs", fit_intercept=False),
+    skldp.LDPBayesLogisticRegression(inference="laplace"),
+    skldp.LDPBayesLogisticRegression(inference="laplace", collect="inputs", fit_intercept=False),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),

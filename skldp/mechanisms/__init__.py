@@ -2,6 +2,7 @@
 
 from skldp.mechanisms._base import Mechanism
 from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._moments import GaussianMoments, SphereMoments
 from skldp.mechanisms._randomized_response import RandomizedResponse
@@ -13,6 +14,7 @@ from skldp.mechanisms._unary_encoding import UnaryEncoding
 __all__ = [
     "Gaussian",
     "GaussianMoments",
+    "LabelledRecord",
     "Laplace",
     "Mechanism",
     "RandomizedResponse",

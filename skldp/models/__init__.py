@@ -4,6 +4,8 @@ from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricF
 from skldp.models._histogram import HistogramModel, SurrogateHistogramModel, histogram_model
 from skldp.models._lemma import log_noisy_marginal
 from skldp.models._linear import LinearModel
+from skldp.models._logistic import LogisticMomentModel
+from skldp.models._logistic_records import LogisticRecordModel
 from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 from skldp.models._univariate import UnivariateModel
 
@@ -15,6 +17,8 @@ __all__ = [
     "GeometricFamily",
     "HistogramModel",
     "LinearModel",
+    "LogisticMomentModel",
+    "LogisticRecordModel",
     "NormalPrior",
     "PoissonFamily",
     "ScipyFamily",

@@ -10,8 +10,8 @@ class CovarianceCoordinates:
     ----------
     n_features : int
         Order d of the matrix.
-    scale : float
-        Standard deviation of the normal prior of every signed scale.
+    scale : "auto" or float
+        Standard deviation of the normal prior of every signed scale; 1/2 for "auto".
     eta : float
         Parameter of the LKJ prior of the correlations.
 
@@ -32,14 +32,14 @@ class CovarianceCoordinates:
     >>> import numpy as np
     >>> from skldp.models._covariance import CovarianceCoordinates
     >>> coordinates = CovarianceCoordinates(2, scale=0.5, eta=2.0)
-    >>> point = coordinates.expand(np.array([[2.0, -1.0, 0.0]]))
+    >>> point = coordinates.expand(np.array([[2.0, 1.0, 0.0]]))
     >>> point.covariance[0]
-    array([[ 4., -0.],
-           [-0.,  1.]])
+    array([[4., 0.],
+           [0., 1.]])
     """
 
     def __init__(self, n_features, scale, eta):
-        self.n_features, self.scale = n_features, scale
+        self.n_features, self.scale = n_features, 0.5 if isinstance(scale, str) else scale
         self.exponent = (n_features + 2 * eta - 1) / 2
         self.rows, self.columns = np.tril_indices(n_features, -1)
         self.n_params = n_features * (n_features + 1) // 2

@@ -4,15 +4,13 @@ import math
 
 import numpy as np
 
-from skldp.models._covariance import CovarianceCoordinates, matvec
+from skldp.models._covariance import matvec
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
+from skldp.models._regression_coordinates import RegressionCoordinates, coefficient_prior, guarded
 from skldp.protocols._moment_protocol import MomentProtocol
 
 __all__ = ["LinearModel"]
 
-T_FREEDOM = 3.0
-_ASTRAY = 1e4  # in public units; no prior reaches there
-_MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
 
 
 class LinearModel:
@@ -60,24 +58,23 @@ class LinearModel:
         kind = MomentLikelihood if isinstance(protocol, MomentProtocol) else RecordLikelihood
         self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items()]
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
-        self.has_intercept = protocol.has_intercept
         self.x_unit, self.y_unit, self.y_offset = protocol.data_norm, protocol.y_scale, protocol.y_offset
-        self.prior = coefficient_prior(prior_scale, self.x_unit / self.y_unit, self.n_features)
-        self.sigma_scale = 0.5 if sigma_scale == "auto" else sigma_scale / self.y_unit
-        covariance_scale = 0.5 if covariance_scale == "auto" else covariance_scale / self.x_unit
-        self.coordinates = CovarianceCoordinates(self.n_features, covariance_scale, lkj_eta)
-        ends = np.cumsum([self.n_features, 1, self.coordinates.n_params, self.n_features * self.has_intercept,
-                          self.has_intercept])
-        self._ends, self.n_params = ends[:-1], int(ends[-1])
+        self.sigma_scale = 0.5 if isinstance(sigma_scale, str) else sigma_scale / self.y_unit
+        self.coordinates = RegressionCoordinates(
+            self.n_features, protocol.has_intercept,
+            coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
+            covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta,
+            min(part.uncertainty for part in self.likelihoods))
+        self.n_params = self.coordinates.n_params + 1
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
-        coef, sigma, matrix, _, intercept = self._split(theta)
-        params = {"coef": coef * (self.y_unit / self.x_unit)}
-        if self.has_intercept:
-            params["intercept"] = self.y_offset + self.y_unit * intercept[:, 0]
-        params["sigma"] = self.y_unit * np.abs(sigma[:, 0])
-        params["covariance"] = self.x_unit**2 * self.coordinates.expand(matrix).covariance
+        point = self.coordinates.expand(theta[:, :-1])
+        params = {"coef": point.coef * (self.y_unit / self.x_unit)}
+        if point.intercept is not None:
+            params["intercept"] = self.y_offset + self.y_unit * point.intercept
+        params["sigma"] = self.y_unit * np.abs(theta[:, -1])
+        params["covariance"] = self.x_unit**2 * point.covariance
         return params
 
     def log_density(self, theta):
@@ -103,26 +100,18 @@ class LinearModel:
         coef = np.linalg.solve(covariance + ridge * np.eye(self.n_features), second[:-1, -1])
         coef *= min(1.0, 2 / np.linalg.norm(coef)) if coef.any() else 1.0
         sigma = math.sqrt(np.clip(second[-1, -1] - coef @ covariance @ coef, 0.01, 1.0))
-        start = [coef, [sigma], self.coordinates.coordinates(covariance)]
-        if self.has_intercept:
-            start += [mean[:-1], [mean[-1] - coef @ mean[:-1]]]
-        return np.concatenate(start)
-
-    def _split(self, theta):
-        return np.split(theta, self._ends, axis=1)
+        start = self.coordinates.start(coef, covariance, mean[:-1], mean[-1] - coef @ mean[:-1])
+        return np.append(start, sigma)
 
     def _evaluate(self, theta, slopes):
-        coef, sigma, matrix, x_mean, intercept = self._split(theta)
-        point, w = self.coordinates.expand(matrix), self.y_weight
+        point, sigma, w = self.coordinates.expand(theta[:, :-1]), theta[:, -1], self.y_weight
+        coef, x_mean = point.coef, point.x_mean
         cross = matvec(point.covariance, coef)
-        joint = self._joint(point.covariance, cross, coef, sigma[:, 0])
+        joint = self._joint(point.covariance, cross, coef, sigma)
         mean = None
-        if self.has_intercept:
-            mean = np.concatenate([x_mean, w * (intercept + np.vecdot(coef, x_mean)[:, None])], axis=1)
-        value, by_coef = self.prior(coef)
-        value = value + point.log_prior() - 0.5 * (sigma[:, 0] / self.sigma_scale) ** 2
-        if self.has_intercept:
-            value -= 0.5 * np.vecdot(x_mean, x_mean) / _MEAN_SCALE**2 + 0.5 * intercept[:, 0] ** 2
+        if x_mean is not None:
+            mean = np.column_stack([x_mean, w * (point.intercept + np.vecdot(coef, x_mean))])
+        value = point.log_prior() - 0.5 * (sigma / self.sigma_scale) ** 2
         by_mean, by_joint = 0.0, 0.0
         for part in self.likelihoods:
             one, one_mean, one_joint = part.value_and_slopes(mean, joint, slopes)
@@ -132,20 +121,22 @@ class LinearModel:
                 by_joint = by_joint + one_joint
         if not slopes:
             return value, None
-        # Chain rule from the joint covariance and mean of (x, w y) back to the parameters.
+        return value, self._gradient(point, sigma, by_mean, by_joint)
+
+    def _gradient(self, point, sigma, by_mean, by_joint):
+        """Chain rule from the joint mean and covariance of (x, w y) back to the coordinates."""
+        coef, w = point.coef, self.y_weight
         by_cross, by_square = w * by_joint[:, :-1, -1], w * w * by_joint[:, -1, -1]
-        inner = by_cross + by_square[:, None] * coef
-        by_coef = by_coef + 2 * matvec(point.covariance, inner)
+        by_coef = 2 * matvec(point.covariance, by_cross + by_square[:, None] * coef)
         outer = (by_cross + 0.5 * by_square[:, None] * coef)[:, :, None] * coef[:, None, :]
         by_covariance = by_joint[:, :-1, :-1] + outer + outer.swapaxes(1, 2)
-        by_sigma = 2 * by_square[:, None] * sigma - sigma / self.sigma_scale**2
-        if not self.has_intercept:
-            return value, np.concatenate([by_coef, by_sigma, point.pull_back(by_covariance)], axis=1)
-        by_response = w * by_mean[:, -1:]
-        by_coef += by_response * x_mean
-        by_x_mean = by_mean[:, :-1] + by_response * coef - x_mean / _MEAN_SCALE**2
-        return value, np.concatenate([by_coef, by_sigma, point.pull_back(by_covariance), by_x_mean,
-                                      by_response - intercept], axis=1)
+        by_sigma = (2 * by_square - 1 / self.sigma_scale**2) * sigma
+        if point.x_mean is None:
+            return np.column_stack([point.gradient(by_coef, by_covariance), by_sigma])
+        by_response = w * by_mean[:, -1]
+        by_coef += by_response[:, None] * point.x_mean
+        by_x_mean = by_mean[:, :-1] + by_response[:, None] * coef
+        return np.column_stack([point.gradient(by_coef, by_covariance, by_x_mean, by_response), by_sigma])
 
     def _joint(self, covariance, cross, coef, sigma):
         joint = np.empty((len(coef), self.n_features + 1, self.n_features + 1))
@@ -153,34 +144,3 @@ class LinearModel:
         joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cross
         joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(coef, cross) + sigma**2)
         return joint
-
-
-def guarded(evaluate, theta, slopes):
-    """Evaluate where the parameters are of a possible size; elsewhere the density is zero.
-
-    A trajectory that has gone astray would otherwise end in an eigenvalue problem of infinities.
-    """
-    astray = ~(np.abs(theta).max(axis=1) < _ASTRAY)
-    if astray.any():
-        theta = np.where(astray[:, None], 0.1, theta)
-    with np.errstate(all="ignore"):
-        value, slope = evaluate(theta, slopes)
-    return np.where(astray | np.isnan(value), -np.inf, value), slope
-
-
-def coefficient_prior(prior_scale, unit, n_features):
-    """The log-density of coefficients with its gradient, for a scale in the units of the data."""
-    if isinstance(prior_scale, str):
-        return lambda coef: _student(coef, 0.5, n_features)
-    return lambda coef: _normal(coef, prior_scale * unit)
-
-
-def _student(coef, scale, n_features):
-    r""":math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`: a Gaussian whose scale is learned, integrated out."""
-    excess = np.vecdot(coef, coef) / (T_FREEDOM * scale**2)
-    power = T_FREEDOM + n_features
-    return -0.5 * power * np.log1p(excess), -power / (T_FREEDOM * scale**2) * coef / (1 + excess)[:, None]
-
-
-def _normal(coef, scale):
-    return -0.5 * np.vecdot(coef, coef) / scale**2, -coef / scale**2

@@ -5,7 +5,7 @@ import numpy as np
 from skldp.models._covariance import matvec
 
 # Without noise the normal approximation has nothing to stand on; this share of the squared radius stands in.
-_LEAST_NOISE = 1e-9
+LEAST_NOISE = 1e-9
 
 
 class MomentLikelihood:
@@ -38,7 +38,7 @@ class MomentLikelihood:
         self.n_reports = tally.n_reports
         self.mean = mechanism.matrix(protocol.mean_moments(tally))
         self.intercept_weight = mechanism.intercept_weight
-        self.noise = max(mechanism.noise_variance, _LEAST_NOISE)
+        self.noise = max(mechanism.noise_variance, LEAST_NOISE)
 
     def estimate(self):
         """Unbiased estimate of E v and E v v', the former None without an intercept."""
@@ -135,7 +135,7 @@ class RecordLikelihood:
         products = protocol.mean_products(tally)
         self.n_reports = tally.n_reports
         self.first, self.second = products[0, 1:], products[1:, 1:]
-        self.noise = max(protocol.randomizer.noise_variance, _LEAST_NOISE)
+        self.noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
         self.centred = not protocol.has_intercept
 
     def estimate(self):
@@ -150,23 +150,27 @@ class RecordLikelihood:
 
     def value_and_slopes(self, mean, covariance, slopes=True):
         """Log-likelihood and its slopes in the mean (None without) and in the covariance of v, for every walker."""
-        order = np.arange(covariance.shape[1])
-        noisy = covariance.copy()
-        noisy[:, order, order] += self.noise
-        scatter = self.second
-        if mean is not None:
-            cross = mean[:, :, None] * self.first
-            scatter = self.second - cross - cross.swapaxes(1, 2) + mean[:, :, None] * mean[:, None, :]
-        precision = np.linalg.inv(noisy)
-        solved = precision @ scatter
-        trace = np.trace(solved, axis1=1, axis2=2)
-        value = -0.5 * self.n_reports * (np.linalg.slogdet(noisy)[1] + trace)
-        if not slopes:
-            return value, None, None
-        by_covariance = 0.5 * self.n_reports * (solved @ precision - precision)
-        if mean is None:
-            return value, None, by_covariance
-        return value, self.n_reports * matvec(precision, self.first - mean), by_covariance
+        return gaussian_value_and_slopes(self.n_reports, self.first, self.second, self.noise, mean, covariance, slopes)
+
+
+def gaussian_value_and_slopes(n_reports, first, second, noise, mean, covariance, slopes=True):
+    """Log-likelihood of noisy Gaussian vectors with given mean moments, and its slopes in mean and covariance."""
+    order = np.arange(covariance.shape[1])
+    noisy = covariance.copy()
+    noisy[:, order, order] += noise
+    scatter = second
+    if mean is not None:
+        cross = mean[:, :, None] * first
+        scatter = second - cross - cross.swapaxes(1, 2) + mean[:, :, None] * mean[:, None, :]
+    precision = np.linalg.inv(noisy)
+    solved = precision @ scatter
+    value = -0.5 * n_reports * (np.linalg.slogdet(noisy)[1] + np.trace(solved, axis1=1, axis2=2))
+    if not slopes:
+        return value, None, None
+    by_covariance = 0.5 * n_reports * (solved @ precision - precision)
+    if mean is None:
+        return value, None, by_covariance
+    return value, n_reports * matvec(precision, first - mean), by_covariance
 
 
 def _log_determinant(spread):

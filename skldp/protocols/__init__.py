@@ -3,8 +3,24 @@
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._category_protocol import CategoryProtocol
-from skldp.protocols._moment_protocol import MomentProtocol
+from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
+from skldp.protocols._gradient_server import GradientClient, GradientServer
+from skldp.protocols._label_record_protocol import LabelRecordProtocol
+from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._values import ValueProtocol
 
-__all__ = ["Aggregate", "CategoryProtocol", "MomentProtocol", "Protocol", "RecordProtocol", "ValueProtocol"]
+__all__ = [
+    "Aggregate",
+    "CategoryProtocol",
+    "GradientClient",
+    "GradientModel",
+    "GradientProtocol",
+    "GradientServer",
+    "LabelMomentProtocol",
+    "LabelRecordProtocol",
+    "MomentProtocol",
+    "Protocol",
+    "RecordProtocol",
+    "ValueProtocol",
+]

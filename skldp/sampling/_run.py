@@ -35,7 +35,8 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         Bound to its data: `n_params`, `initial()`, `log_density(theta)` and
         `constrain(theta)`; with `log_density_and_gradient(theta)` or
         `surrogate_gradient(theta)` it is sampled by Hamiltonian trajectories,
-        else by ensemble moves.
+        else by ensemble moves. Where it has an `approximation`, a model with
+        the same parameters, the mode is that one's.
     inference : {"mcmc", "laplace"}, default="mcmc"
         Markov chains, or the Gaussian approximation at the mode: milliseconds,
         for first looks.
@@ -100,7 +101,8 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
     memory = None if start is None else start._memory
-    mode = find_mode(guarded, None if memory is None else memory.mode)
+    searched = GuardedModel(getattr(model, "approximation", model))
+    mode = find_mode(searched, None if memory is None else memory.mode)
     if inference == "laplace":
         return _laplace(guarded, mode, rng)
     route = HamiltonianRoute() if guarded.has_force else EnsembleRoute()

@@ -1,0 +1,127 @@
+"""Unconstrained coordinates and priors that the regressions share."""
+
+import numpy as np
+
+from skldp.models._covariance import CovarianceCoordinates, matvec
+
+T_FREEDOM = 3.0
+MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
+_ASTRAY = 1e4  # in public units; no prior reaches there
+
+
+class RegressionCoordinates:
+    r"""Coefficients, covariance of x and, with an intercept, mean of x and intercept, in public units.
+
+    Parameters
+    ----------
+    n_features : int
+        Number d of coefficients.
+    has_intercept : bool
+        Whether there is an intercept, and a mean of x.
+    prior : callable
+        Log-density of the coefficients with its gradient.
+    intercept_scale : float
+        Standard deviation of the intercept.
+    covariance_scale : "auto" or float
+        Standard deviation of the signed scales of x; 1/2 for "auto".
+    lkj_eta : float
+        Parameter of the LKJ prior of the correlations of x.
+    threshold : float
+        How certain second moments of x are, :math:`\lambda` below.
+
+    Notes
+    -----
+    What reports tell of the coefficients is :math:`\Sigma\theta`. Where :math:`\Sigma` is uncertain itself the
+    posterior of :math:`(\theta, \Sigma)` is a curved ridge, and where the reports tell nothing a funnel would open in
+    :math:`(\Sigma\theta, \Sigma)`. The coordinate :math:`c = (\Sigma + \lambda I)\theta` is the former in directions in
+    which :math:`\Sigma` stands out of its uncertainty and the latter in the others; the Jacobian adds
+    :math:`-\log|\Sigma + \lambda I|`.
+    """
+
+    def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta, threshold):
+        self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
+        self.intercept_scale = intercept_scale
+        self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
+        self.ridge = threshold * np.eye(n_features)
+        ends = np.cumsum([n_features, self.matrices.n_params, n_features * self.has_intercept, self.has_intercept])
+        self._ends, self.n_params = ends[:-1], int(ends[-1])
+
+    def expand(self, theta):
+        """Parameters of coordinates, shape (n_walkers, n_params)."""
+        return RegressionPoint(self, *np.split(theta, self._ends, axis=1))
+
+    def start(self, coef, covariance, x_mean=None, intercept=0.0):
+        """Coordinates of given parameters."""
+        pieces = [(covariance + self.ridge) @ coef, self.matrices.coordinates(covariance)]
+        return np.concatenate([*pieces, x_mean, [intercept]] if self.has_intercept else pieces)
+
+
+class RegressionPoint:
+    """Parameters at some coordinates, and how slopes travel back.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_walkers, d)
+    covariance : ndarray of shape (n_walkers, d, d)
+    x_mean : ndarray of shape (n_walkers, d) or None
+    intercept : ndarray of shape (n_walkers,) or None
+    """
+
+    def __init__(self, coordinates, pushed, matrix, x_mean, intercept):
+        self.coordinates = coordinates
+        self.matrix = coordinates.matrices.expand(matrix)
+        self.covariance = self.matrix.covariance
+        self._pull = np.linalg.inv(self.covariance + coordinates.ridge)
+        self.coef = matvec(self._pull, pushed)
+        self.x_mean = x_mean if coordinates.has_intercept else None
+        self.intercept = intercept[:, 0] if coordinates.has_intercept else None
+
+    def log_prior(self):
+        """Log-density of the prior, Jacobian included."""
+        value = self.coordinates.prior(self.coef)[0] + self.matrix.log_prior() + np.linalg.slogdet(self._pull)[1]
+        if self.x_mean is None:
+            return value
+        scaled = self.intercept / self.coordinates.intercept_scale
+        return value - 0.5 * np.vecdot(self.x_mean, self.x_mean) / MEAN_SCALE**2 - 0.5 * scaled**2
+
+    def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
+        """Gradient in the coordinates, prior included, of slopes in the parameters."""
+        by_pushed = matvec(self._pull, by_coef + self.coordinates.prior(self.coef)[1])
+        outer = by_pushed[:, :, None] * self.coef[:, None, :]
+        by_covariance = by_covariance - 0.5 * (outer + outer.swapaxes(1, 2)) - self._pull
+        pieces = [by_pushed, self.matrix.pull_back(by_covariance)]
+        if self.x_mean is not None:
+            by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
+            pieces += [by_mean - self.x_mean / MEAN_SCALE**2, by_intercept[:, None]]
+        return np.concatenate(pieces, axis=1)
+
+
+def guarded(evaluate, theta, slopes):
+    """Evaluate where the parameters are of a possible size; elsewhere the density is zero.
+
+    A trajectory that has gone astray would otherwise end in an eigenvalue problem of infinities.
+    """
+    astray = ~(np.abs(theta).max(axis=1) < _ASTRAY)
+    if astray.any():
+        theta = np.where(astray[:, None], 0.1, theta)
+    with np.errstate(all="ignore"):
+        value, slope = evaluate(theta, slopes)
+    return np.where(astray | np.isnan(value), -np.inf, value), slope
+
+
+def coefficient_prior(prior_scale, unit, auto_scale, n_features):
+    """The log-density of coefficients with its gradient, for a scale in the units of the data."""
+    if isinstance(prior_scale, str):
+        return lambda coef: _student(coef, auto_scale, n_features)
+    return lambda coef: _normal(coef, prior_scale * unit)
+
+
+def _student(coef, scale, n_features):
+    r""":math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`: a Gaussian whose scale is learned, integrated out."""
+    excess = np.vecdot(coef, coef) / (T_FREEDOM * scale**2)
+    power = T_FREEDOM + n_features
+    return -0.5 * power * np.log1p(excess), -power / (T_FREEDOM * scale**2) * coef / (1 + excess)[:, None]
+
+
+def _normal(coef, scale):
+    return -0.5 * np.vecdot(coef, coef) / scale**2, -coef / scale**2

@@ -1,0 +1,74 @@
+"""Noisy records with their randomised labels."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skldp.mechanisms._labelled_record import LabelledRecord
+from skldp.protocols._regression_protocol import LabelledProtocol
+
+
+@dataclass(frozen=True, eq=False)
+class RecordTally:
+    """The reports themselves: their likelihood has no smaller summary."""
+
+    n_reports: int
+    reports: np.ndarray
+
+    def __add__(self, other):
+        return RecordTally(self.n_reports + other.n_reports, np.concatenate([self.reports, other.reports]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRecordProtocol(LabelledProtocol):
+    """Each client sends its record with Gaussian noise and its label by randomised response.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=1e-5
+        Failure probability of a client.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of x; longer records are shortened.
+    classes : tuple, default=(0, 1)
+        The two public labels; a label that is none of them is replaced by either, at random.
+    budget_split : float, default=0.5
+        Share of epsilon that the label gets.
+    n_features : int, default=1
+        Length of x.
+
+    Notes
+    -----
+    The aggregate keeps every report: N (d + 1) integers.
+
+    Examples
+    --------
+    >>> from skldp.protocols import LabelRecordProtocol
+    >>> protocol = LabelRecordProtocol(epsilon=1.0, n_features=2, classes=("no", "yes"))
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]], ["yes", "no"]).shape
+    (2, 3)
+    """
+
+    budget_split: float = 0.5
+
+    def __post_init__(self):
+        self._check_domain()
+        randomizer = self.randomizer  # an impossible budget is an error here, not on the first client
+        for name in ("epsilon", "delta", "budget_split"):
+            object.__setattr__(self, name, getattr(randomizer, name))
+
+    @property
+    def has_intercept(self):
+        """Records tell an intercept, whether a model has one or not."""
+        return True
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        return LabelledRecord(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features,
+                              budget_split=self.budget_split)
+
+    def _tally(self, reports):
+        return RecordTally(len(reports), np.array(reports, dtype=self.randomizer.report_dtype))
