@@ -1,0 +1,371 @@
+"""The gradient of each client's loss at a public model."""
+
+import json
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+from scipy.special import expit
+
+from skldp._categories import category_codes, check_list
+from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_positive
+from skldp.exceptions import InvalidParameterError, SeededNoiseWarning
+from skldp.mechanisms._encoding import BALL_RADIUS, as_floats, encode_ball
+from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._sphere import Sphere
+from skldp.privacy._words import word_source
+from skldp.protocols._aggregate import Tally
+from skldp.protocols._base import Protocol
+
+LOSSES = ("logistic", "squared")
+MECHANISMS = ("gaussian", "sphere")
+_LARGEST_PREDICTION = 1e150  # a hostile model predicts no more than this, so that no product overflows
+
+
+@dataclass(frozen=True)
+class GradientModel:
+    """The public model that one group of clients is sent.
+
+    Parameters
+    ----------
+    protocol_id : str
+        ``id`` of the protocol that the model belongs to.
+    round : int
+        Number of rounds before this one.
+    theta : tuple of float
+        Parameters in the scaled coordinates of :class:`GradientProtocol`, the constant's last.
+
+    Examples
+    --------
+    >>> from skldp.protocols import GradientModel, GradientProtocol
+    >>> start = GradientProtocol(n_features=2).start()
+    >>> GradientModel.from_json(start.to_json()) == start, start.theta
+    (True, (0.0, 0.0, 0.0))
+    """
+
+    protocol_id: str
+    round: int
+    theta: tuple
+
+    def __post_init__(self):
+        object.__setattr__(self, "round", check_integer(self.round, "round", 0))
+        object.__setattr__(self, "theta", tuple(map(float, self.theta)))
+        if not all(map(math.isfinite, self.theta)):
+            raise InvalidParameterError("The model has parameters that are not finite. Ask the server for another.")
+
+    def to_json(self):
+        """Return the model as JSON text, to be sent.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps({"protocol_id": self.protocol_id, "round": self.round, "theta": self.theta})
+
+    @staticmethod
+    def from_json(text):
+        """Read a model.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        GradientModel
+        """
+        try:
+            fields = json.loads(text)
+            return GradientModel(str(fields["protocol_id"]), fields["round"], tuple(map(float, fields["theta"])))
+        except (TypeError, ValueError, KeyError) as error:
+            if isinstance(error, InvalidParameterError):
+                raise
+            raise InvalidParameterError("This is no model: it must be the JSON text that a server sent.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientProtocol(Protocol):
+    r"""Each client sends the noisy gradient of its own loss at the model that it was sent.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client, who takes part once.
+    delta : float, default=1e-5
+        Failure probability of a client; used by Gaussian noise, 0 for the sphere.
+    data_norm : float, default=1.0
+        Public radius R; records are clipped to the ball :math:`\|x\|_2 \le R`.
+    loss : {"logistic", "squared"}, default="logistic"
+        Which loss.
+    classes : tuple, default=(-1, 1)
+        The two public labels of the logistic loss, the negative one first.
+    bounds_y : tuple of float, default=(-1, 1)
+        Public interval of the response of the squared loss; responses are clipped to it.
+    mechanism : {"gaussian", "sphere"}, default="gaussian"
+        How the gradient is randomised: Gaussian noise of sensitivity ``2 * clip_norm``, or the sphere, which is pure
+        epsilon.
+    clip_norm : float, default=1.0
+        Public norm C to which gradients are clipped. The noise is proportional to it.
+    fit_intercept : bool, default=True
+        Whether there is a constant beside the features.
+    n_features : int, default=1
+        Length of x.
+
+    Notes
+    -----
+    *Coordinates.* With :math:`u = x/R`, :math:`\tilde u = (u, 1)` (:math:`\tilde u = u` without intercept) and the
+    parameters :math:`\theta`, the losses are :math:`\log(1 + e^{-t\theta\cdot\tilde u})` with the label
+    :math:`t = \pm 1`, and :math:`\frac12(\theta\cdot\tilde u - t)^2` with :math:`t = (y - c)/h`, c the midpoint and h
+    half the width of ``bounds_y``; without intercept c = 0 and h the larger end, so that a model through the origin
+    stays one. All are public constants.
+
+    *Report.* The gradient, :math:`-t\,\sigma(-t\theta\cdot\tilde u)\tilde u` or
+    :math:`(\theta\cdot\tilde u - t)\tilde u`, is clipped to norm C, rounded to integers of norm at most :math:`2^{16}`
+    (checked in integers) and randomised. Any two gradients are at most 2C apart whatever the model is, so each report
+    is private against a server that chooses its models at will.
+
+    *Strange records.* No value raises: a missing feature is 0, a missing response the midpoint of its bounds, and an
+    unknown label has the gradient 0, which says nothing.
+
+    References
+    ----------
+    J. Duchi, M. Jordan, M. Wainwright (2018). Minimax optimal procedures for locally private estimation. JASA.
+
+    Examples
+    --------
+    >>> from skldp.protocols import GradientProtocol, Protocol
+    >>> protocol = GradientProtocol(epsilon=1.0, mechanism="sphere", n_features=3)
+    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.1, -0.5, 0.3], 1)  # at the start
+    >>> report.shape, protocol.check(report)
+    ((1, 5), array([ True]))
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    data_norm: float = 1.0
+    loss: str = "logistic"
+    classes: tuple | None = (-1, 1)
+    bounds_y: tuple | None = (-1.0, 1.0)
+    mechanism: str = "gaussian"
+    clip_norm: float = 1.0
+    fit_intercept: bool = True
+    n_features: int = 1
+
+    def __post_init__(self):
+        _check_choice(self.loss, "loss", LOSSES)
+        _check_choice(self.mechanism, "mechanism", MECHANISMS)
+        logistic = self.loss == "logistic"
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta) if self.mechanism == "gaussian" else 0.0)
+        object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
+        object.__setattr__(self, "clip_norm", check_positive(self.clip_norm, "clip_norm"))
+        object.__setattr__(self, "classes", _check_classes(self.classes) if logistic else None)
+        object.__setattr__(self, "bounds_y", None if logistic else check_bounds(self.bounds_y, "bounds_y"))
+        object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        self.randomizer  # an impossible budget is an error here, not on the first client
+
+    @cached_property
+    def id(self):
+        """Digest of the description; kept, because every model carries it."""
+        return super().id
+
+    @property
+    def dimension(self):
+        """Number of entries of a gradient."""
+        return self.n_features + self.fit_intercept
+
+    @cached_property
+    def randomizer(self):
+        """The mechanism."""
+        if self.mechanism == "sphere":
+            return Sphere(epsilon=self.epsilon, norm=self.clip_norm, n_features=self.dimension)
+        return Gaussian(epsilon=self.epsilon, delta=self.delta, norm=self.clip_norm, n_features=self.dimension)
+
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.dimension + (self.mechanism == "sphere")
+
+    @property
+    def smoothness(self):
+        r"""Largest curvature of any client's loss: :math:`\|\tilde u\|^2`, a quarter of it for the logistic loss."""
+        return (1 + self.fit_intercept) * (0.25 if self.loss == "logistic" else 1.0)
+
+    @cached_property
+    def report_variance(self):
+        r"""Largest mean square :math:`C^2 + m\tau^2` of a decoded report of m entries with noise variance tau^2."""
+        return self.clip_norm**2 + self.dimension * self.randomizer.noise_variance
+
+    @property
+    def response_scale(self):
+        """Public midpoint c and scale h of the response; 0 and 1 for labels."""
+        if self.bounds_y is None:
+            return 0.0, 1.0
+        lower, upper = self.bounds_y
+        if not self.fit_intercept:
+            return 0.0, max(abs(lower), abs(upper))
+        return lower + (upper - lower) / 2, (upper - lower) / 2
+
+    def start(self):
+        """The model of the first round: nothing is known.
+
+        Returns
+        -------
+        GradientModel
+        """
+        return GradientModel(self.id, 0, (0.0,) * self.dimension)
+
+    def natural(self, theta):
+        """Coefficients and intercept, on the scale of the records, of parameters in scaled coordinates.
+
+        Parameters
+        ----------
+        theta : array-like of shape (dimension,)
+            Parameters.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features,)
+        intercept : float
+        """
+        theta = np.asarray(theta, dtype=np.float64)
+        centre, scale = self.response_scale
+        intercept = centre + scale * theta[-1] if self.fit_intercept else 0.0
+        return theta[:self.n_features] * (scale / self.data_norm), float(intercept)
+
+    def gradient(self, X, y, theta):
+        """Gradients of the clients' losses before they are clipped. They are private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Records.
+        y : array-like of shape (n,)
+            Labels or responses.
+        theta : array-like of shape (dimension,)
+            Parameters.
+
+        Returns
+        -------
+        ndarray of shape (n, dimension)
+        """
+        codes, target = self._encode(X, y)
+        return self._gradient(codes, target, np.asarray(theta, dtype=np.float64))
+
+    def mean_gradient(self, aggregate):
+        """Unbiased estimate of the mean clipped gradient, from the sums of reports.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            What :meth:`aggregate` returned; of at least one report.
+
+        Returns
+        -------
+        ndarray of shape (dimension,)
+        """
+        tally = aggregate.parts[self]
+        return self.randomizer.decode(tally.sums[None, :] / tally.n_reports)[0]
+
+    def privatize(self, X, y=None, random_state=None, model=None):
+        """Randomise the gradients of records: the client's half. Asking a client again spends its budget again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features) or (n_features,)
+            Records, one row each, or a single one.
+        y : array-like of shape (n,), or scalar
+            Labels or responses. No value of X or y raises or warns.
+        random_state : None or a seed
+            ``None`` is the operating system's entropy. Anything else is a simulation that protects nobody, and warns.
+        model : GradientModel or None
+            The model that the server sent; ``None`` is the start.
+
+        Returns
+        -------
+        ndarray of int, shape (n, width)
+            Reports, ready to be sent.
+        """
+        if random_state is not None:
+            warnings.warn(
+                "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
+                "Leave random_state=None on a client.",
+                SeededNoiseWarning,
+                stacklevel=2,
+            )
+        return self._randomize(X, y, random_state, model)
+
+    def _randomize(self, X, y, random_state, model=None):
+        theta, number = self._parameters(model)
+        codes, target = self._encode(X, y)
+        if random_state is not None:
+            # The model and its round belong to the key: two rounds never share noise, whatever the records are.
+            random_state = word_source(random_state, repr(self), f"round {number}", theta, codes, target)
+        return self.randomizer.randomize(self._gradient(codes, target, theta), random_state)
+
+    def _parameters(self, model):
+        model = self.start() if model is None else model
+        if model.protocol_id != self.id or len(model.theta) != self.dimension:
+            raise InvalidParameterError("This model belongs to another protocol. Ask the server for the right one.")
+        return np.array(model.theta), model.round
+
+    def _encode(self, X, y):
+        """Records as integers of the ball, and targets in [-1, 1] (labels: -1 or 1, and 0 for an unknown one)."""
+        X = as_floats(X)
+        if X.ndim == 1:
+            X = X[:, None] if self.n_features == 1 else X[None, :]
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
+        if y is None:
+            raise InvalidParameterError("y must be given: a gradient needs a label or response. A missing one is NaN.")
+        y = np.atleast_1d(y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object))
+        if y.shape != (len(X),):
+            raise ValueError(f"y must hold one value for each of the {len(X)} records, got shape {y.shape}.")
+        return encode_ball(X, self.data_norm), self._labels(y) if self.loss == "logistic" else self._responses(y)
+
+    def _labels(self, y):
+        return np.array([-1.0, 1.0, 0.0])[category_codes(y, check_list(self.classes))]
+
+    def _responses(self, y):
+        lower, upper = check_bounds(self.bounds_y)
+        centre, scale = self.response_scale
+        y = as_floats(y)
+        y = np.where(np.isnan(y), lower + (upper - lower) / 2, np.clip(y, lower, upper))
+        return (y - centre) / scale
+
+    def _gradient(self, codes, target, theta):
+        u = np.ones((len(codes), self.dimension))
+        np.divide(codes, BALL_RADIUS, out=u[:, :self.n_features])
+        with np.errstate(all="ignore"):
+            prediction = np.clip(u @ theta, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
+            slope = -target * expit(-target * prediction) if self.loss == "logistic" else prediction - target
+            u *= slope[:, None]
+        return u
+
+    def _valid_rows(self, reports):
+        return self.randomizer.valid(reports)
+
+    def _tally(self, reports):
+        return Tally(len(reports), reports.sum(axis=0, dtype=np.int64))
+
+
+def _check_choice(value, name, known):
+    if not isinstance(value, str) or value not in known:
+        names = " or ".join(f'"{choice}"' for choice in known)
+        raise InvalidParameterError(f"{name} must be {names}, got {value!r}.")
+
+
+def _check_classes(classes):
+    if classes is None:
+        raise InvalidParameterError(
+            "classes must be given: the labels are public and cannot be read off the private data. Give both labels."
+        )
+    known = check_list(classes).tolist()
+    if len(known) != 2 or not all(isinstance(label, (str, Real)) for label in known):
+        raise InvalidParameterError(f"classes must be two distinct labels, numbers or strings, got {classes!r}.")
+    return tuple(known)

@@ -1,0 +1,244 @@
+"""The two sides of private gradient descent: a client that sends one report, a server that steps with their mean."""
+
+import math
+
+import numpy as np
+
+from skldp._validation import check_integer, check_positive, check_real
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.protocols._base import Protocol
+from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
+
+SCHEDULES = ("constant", "invscaling", "optimal")
+
+
+class GradientClient:
+    """What runs on a client: it answers one model with one report.
+
+    It keeps no record and does not count its answers. **A person answers once**: a second answer spends the budget a
+    second time.
+
+    Parameters
+    ----------
+    protocol : GradientProtocol or str
+        The public description, or its JSON text.
+
+    Examples
+    --------
+    >>> from skldp.protocols import GradientClient, GradientProtocol, GradientServer
+    >>> protocol = GradientProtocol(epsilon=2.0, n_features=2)
+    >>> server, client = GradientServer(protocol), GradientClient(protocol.to_json())
+    >>> client.gradient(server.round(), [0.3, -0.2], 1).shape
+    (3,)
+    """
+
+    def __init__(self, protocol):
+        self.protocol = Protocol.from_json(protocol) if isinstance(protocol, str) else protocol
+        if not isinstance(self.protocol, GradientProtocol):
+            raise TypeError(f"GradientClient runs a GradientProtocol; got {type(self.protocol).__name__}.")
+
+    def gradient(self, model, x, y):
+        """Randomise the gradient of the loss of a record at a model, with the operating system's entropy.
+
+        Parameters
+        ----------
+        model : GradientModel or str
+            What the server's ``round()`` gave, or its JSON text.
+        x : array-like of shape (n_features,) or (n, n_features)
+            The record, or the records of several people. No value raises or warns.
+        y : scalar or array-like of shape (n,)
+            Its label or response.
+
+        Returns
+        -------
+        ndarray of int, shape (width,) or (n, width)
+            The report, or reports.
+        """
+        if isinstance(model, str):
+            model = GradientModel.from_json(model)
+        one = np.ndim(y) == 0
+        reports = self.protocol.privatize(np.reshape(x, (1, -1)) if one else x, y, model=model)
+        return reports[0] if one else reports
+
+
+class GradientServer:
+    r"""What the aggregator runs: it sends a model, collects a group's reports, and steps with their mean.
+
+    Parameters
+    ----------
+    protocol : GradientProtocol
+        The public description.
+    learning_rate : {"optimal", "constant", "invscaling"}, default="optimal"
+        The schedule of the steps, see Notes.
+    eta0 : float, default=1.0
+        Scale of the steps.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    average : bool or int, default=False
+        Whether the result is the mean of the models after all rounds; an integer above 1 starts the mean once that
+        many reports have come. The model that is sent is the current one in any case.
+    n_rounds : int or None, default=None
+        Planned number T of rounds, which "optimal" divides its steps by; ``None`` when it is not known.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (dimension,)
+        The current model in scaled coordinates.
+    n_rounds_done, n_reports, n_rejected : int
+        Rounds, valid reports and refused reports so far.
+    loss_curve : list of float
+        For the model that each round was sent, an estimate of how far its mean loss lies below that of the start.
+
+    Notes
+    -----
+    Round t = 1, 2, ... moves :math:`\theta \leftarrow \theta - \eta_t\hat g_t`, :math:`\hat g_t` the mean of the
+    group's decoded reports, with
+
+    - "constant": :math:`\eta_t = \eta_0`;
+    - "invscaling": :math:`\eta_t = \eta_0/t^{p}`, p = ``power_t``;
+    - "optimal": :math:`\eta_t = \min(1/L,\ \eta_0/\sqrt{v_t\max(T, t)})` with
+      :math:`v_t = (C^2 + m\tau^2)/n_t` for :math:`n_t` reports of m entries, clipped to norm C, with noise variance
+      :math:`\tau^2`, and L the largest curvature of a client's loss. This is the step that minimises the bound on the
+      regret of stochastic gradients for a solution at distance :math:`\eta_0`. All in it is public. Since the noise
+      of all rounds adds up to a vector of length about :math:`\eta_0` whatever epsilon and the group size are,
+      :math:`\eta_0` says how much noise the model may contain.
+
+    A round without a single valid report moves nothing.
+
+    *Loss curve.* The loss is never reported, but its change can be estimated from what is, free of charge: by
+    convexity :math:`f(\theta_t) - f(\theta_{t-1}) \le \langle\nabla f(\theta_t), \theta_t - \theta_{t-1}\rangle`, and
+    the right-hand side is estimated without bias by the next group's mean, whose noise is independent of both models.
+    The curve adds these up; clipped gradients make it a little flat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.protocols import GradientClient, GradientProtocol, GradientServer
+    >>> rng = np.random.default_rng(0)
+    >>> protocol = GradientProtocol(epsilon=4.0, mechanism="sphere", fit_intercept=False, n_features=2)
+    >>> server, client = GradientServer(protocol, n_rounds=5), GradientClient(protocol)
+    >>> for _ in range(5):
+    ...     x = rng.uniform(-0.7, 0.7, size=(2000, 2))
+    ...     reports = client.gradient(server.round(), x, np.where(x[:, 0] > 0, 1, -1))
+    ...     server = server.step(reports)
+    >>> coef, intercept = server.result()
+    >>> bool(coef[0] > 3 * abs(coef[1])), server.n_reports
+    (True, 10000)
+    """
+
+    def __init__(self, protocol, *, learning_rate="optimal", eta0=1.0, power_t=0.5, average=False, n_rounds=None):
+        if learning_rate not in SCHEDULES:
+            names = ", ".join(f'"{name}"' for name in SCHEDULES)
+            raise InvalidParameterError(f"learning_rate must be one of {names}, got {learning_rate!r}.")
+        self.protocol = protocol
+        self.learning_rate = learning_rate
+        self.eta0 = check_positive(eta0, "eta0")
+        self.power_t = check_real(power_t, "power_t")
+        self.average = average if isinstance(average, (bool, np.bool_)) else check_integer(average, "average", 0)
+        self.n_rounds = 1 if n_rounds is None else check_integer(n_rounds, "n_rounds", 1)
+        self.theta = np.zeros(protocol.dimension)
+        self.n_rounds_done = self.n_reports = self.n_rejected = 0
+        self.loss_curve: list[float] = []
+        self._last_move = np.zeros(protocol.dimension)
+        self._mean_theta = np.zeros(protocol.dimension)
+        self._n_averaged = 0
+
+    def round(self):
+        """The public model that the next group is sent.
+
+        Returns
+        -------
+        GradientModel
+        """
+        return GradientModel(self.protocol.id, self.n_rounds_done, tuple(self.theta.tolist()))
+
+    def step(self, reports, on_invalid="raise"):
+        """Move the model by the mean of a group's reports.
+
+        Parameters
+        ----------
+        reports : array-like of int, shape (n, width), or a list of reports
+            What clients answered to the last model; clients that did not answer are left out.
+        on_invalid : {"raise", "drop"}, default="raise"
+            Whether a report that no honest client could have sent is an error, or is left out and counted.
+
+        Returns
+        -------
+        self
+        """
+        rows, n_misshapen = self._rows(reports, on_invalid)
+        aggregate = self.protocol.aggregate(rows, on_invalid)
+        n = aggregate.n_reports
+        gradient = self.protocol.mean_gradient(aggregate) if n else np.zeros_like(self.theta)
+        self.loss_curve.append((self.loss_curve or [0.0])[-1] + float(gradient @ self._last_move))
+        self.n_rounds_done += 1
+        self.n_reports += n
+        self.n_rejected += aggregate.n_rejected + n_misshapen
+        self._last_move = -self.step_size(self.n_rounds_done, n) * gradient
+        self.theta = self.theta + self._last_move
+        self._update_mean()
+        return self
+
+    def step_size(self, number, n_reports):
+        r"""The step :math:`\eta_t` of a round.
+
+        Parameters
+        ----------
+        number : int
+            Which round, t = 1, 2, ...
+        n_reports : int
+            Valid reports in it.
+
+        Returns
+        -------
+        float
+        """
+        if self.learning_rate == "constant":
+            return self.eta0
+        if self.learning_rate == "invscaling":
+            return self.eta0 / number**self.power_t
+        if n_reports == 0:
+            return 0.0
+        second_moment = self.protocol.report_variance / n_reports
+        wanted = self.eta0 / math.sqrt(second_moment * max(self.n_rounds, number))
+        return min(1 / self.protocol.smoothness, wanted)
+
+    def result(self):
+        """Coefficients and intercept on the scale of the records: of the current model, or of the mean.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features,)
+        intercept : float
+        """
+        return self.protocol.natural(self._mean_theta if self._n_averaged else self.theta)
+
+    def _update_mean(self):
+        if self.average and self.n_reports >= self.average:
+            self._n_averaged += 1
+            self._mean_theta = self._mean_theta + (self.theta - self._mean_theta) / self._n_averaged
+
+    def _rows(self, reports, on_invalid):
+        """Reports as one array, and how many had another shape or type; a list may hold anything."""
+        if hasattr(reports, "__array__"):
+            return np.asarray(reports), 0
+        rows = [_row(report, self.protocol.width) for report in reports]
+        strange = [number for number, row in enumerate(rows) if row is None]
+        if strange and on_invalid == "raise":
+            raise InvalidReportError(
+                f"{len(strange)} of {len(rows)} reports are not {self.protocol.width} integers "
+                f'(first: number {strange[0]}). Pass on_invalid="drop" to leave such reports out.'
+            )
+        kept = [row for row in rows if row is not None]
+        return np.array(kept, dtype=np.int64).reshape(-1, self.protocol.width), len(strange)
+
+
+def _row(report, width):
+    """One report as int64, or None where it is not ``width`` integers."""
+    try:
+        row = np.asarray(report)
+    except Exception:  # a hostile report may be anything
+        return None
+    if row.shape != (width,) or row.dtype.kind not in "iu" or (row.dtype.kind == "u" and row.max() > 2**62):
+        return None
+    return row.astype(np.int64)

@@ -1,0 +1,384 @@
+"""Gradients of clients: what they are, what they reveal, and a collection over many rounds."""
+
+import json
+import math
+import pickle
+import warnings
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
+from skldp.mechanisms import Gaussian, Sphere
+from skldp.mechanisms._encoding import BALL_RADIUS
+from skldp.privacy import audit_epsilon, gaussian_delta
+from skldp.protocols import GradientClient, GradientModel, GradientProtocol, GradientServer, Protocol, ValueProtocol
+
+PROTOCOLS = [
+    GradientProtocol(n_features=3),
+    GradientProtocol(n_features=3, mechanism="sphere", fit_intercept=False, data_norm=2.0),
+    GradientProtocol(n_features=3, loss="squared", bounds_y=(0, 10)),
+    GradientProtocol(n_features=3, loss="squared", bounds_y=(-3, 1), mechanism="sphere", fit_intercept=False),
+    GradientProtocol(n_features=1, loss="squared", epsilon=4.0, mechanism="sphere", clip_norm=0.5),
+    GradientProtocol(n_features=2, classes=("no", "yes"), epsilon=0.2, mechanism="sphere"),
+]
+everyone = pytest.mark.parametrize(
+    "protocol", PROTOCOLS, ids=lambda value: f"{value.loss}-{value.mechanism}-{value.n_features}")
+HOSTILE = [math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, -0.0, 1.7976931348623157e308]
+
+
+def records(protocol, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, protocol.n_features))
+    if protocol.loss == "logistic":
+        return X, np.array(protocol.classes)[(X[:, 0] + rng.normal(size=n) > 0).astype(int)]
+    return X, rng.uniform(-4, 12, size=n)
+
+
+def model(protocol, theta, number=3):
+    return GradientModel(protocol.id, number, tuple(theta))
+
+
+def mean_loss(protocol, X, y, theta):
+    """The loss by its formula, in natural coordinates; records are inside the domain."""
+    coef, intercept = protocol.natural(theta)
+    score = X @ coef + intercept
+    if protocol.loss == "logistic":
+        return np.logaddexp(0, -np.where(y == protocol.classes[1], 1, -1) * score)
+    return ((score - y) / protocol.response_scale[1]) ** 2 / 2
+
+
+@everyone
+def test_json_there_and_back(protocol):
+    copy = Protocol.from_json(protocol.to_json())
+    assert copy == protocol and copy.id == protocol.id and hash(copy) == hash(protocol)
+    assert pickle.loads(pickle.dumps(protocol)) == protocol
+    X, y = records(protocol)
+    assert (copy._randomize(X, y, 3) == protocol._randomize(X, y, 3)).all()
+
+
+def test_ids_differ_with_every_field():
+    others = [{"epsilon": 2.0}, {"delta": 1e-6}, {"data_norm": 2.0}, {"loss": "squared"}, {"classes": (0, 1)},
+              {"mechanism": "sphere"}, {"clip_norm": 0.5}, {"fit_intercept": False}, {"n_features": 2}]
+    assert len({GradientProtocol(**changes).id for changes in [{}, *others]}) == 10
+
+
+@everyone
+def test_gradients_match_finite_differences(protocol):
+    X, y = records(protocol, n=20)
+    X *= protocol.data_norm / (1.01 * np.linalg.norm(X, axis=1, keepdims=True))
+    if protocol.loss == "squared":
+        y = np.clip(y, *protocol.bounds_y)
+    # The record is rounded to the grid before its gradient is taken: let it lie on the grid.
+    X = np.rint(X / protocol.data_norm * BALL_RADIUS) * protocol.data_norm / BALL_RADIUS
+    theta = np.random.default_rng(1).normal(size=protocol.dimension)
+    steps = 1e-5 * np.eye(protocol.dimension)
+    expected = [(mean_loss(protocol, X, y, theta + step) - mean_loss(protocol, X, y, theta - step)) / 2e-5
+                for step in steps]
+    np.testing.assert_allclose(protocol.gradient(X, y, theta), np.transpose(expected), atol=1e-8)
+
+
+@everyone
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e5, 1e300])
+def test_gradients_have_norm_at_most_one_in_integers(protocol, size):
+    rng = np.random.default_rng(0)
+    shape = (300, protocol.n_features)
+    X = np.concatenate([rng.choice(HOSTILE, size=shape), rng.normal(size=shape)])
+    y = np.array([*HOSTILE, *(protocol.classes or protocol.bounds_y), None], dtype=object)[rng.integers(11, size=600)]
+    theta = size * rng.normal(size=protocol.dimension)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradients = protocol.gradient(X, y, theta)
+        codes = protocol.randomizer.encode(gradients)
+        reports = protocol.privatize(X, y, model=model(protocol, theta))
+    assert codes.dtype == np.int64 and (np.vecdot(codes, codes) <= BALL_RADIUS**2).all()
+    assert protocol.check(reports).all() and reports.shape == (600, protocol.width)
+
+
+def test_the_declared_sensitivity_is_attained():
+    for mechanism in ("gaussian", "sphere"):
+        protocol = GradientProtocol(loss="squared", n_features=2, fit_intercept=False, mechanism=mechanism)
+        one, other = protocol.randomizer.encode(protocol.gradient([[1.0, 0.0]] * 2, [1.0, -1.0], [0.0, 0.0]))
+        assert np.linalg.norm(one - other) >= 0.9999 * 2 * BALL_RADIUS
+
+
+def test_strange_labels_and_responses():
+    logistic = GradientProtocol(n_features=2, classes=("no", "yes"))
+    X = np.full((5, 2), 0.5)
+    gradients = logistic.gradient(X, ["yes", "no", "maybe", None, math.nan], np.zeros(3))
+    assert (gradients[0] == -gradients[1]).all() and (gradients[0] == [-0.25, -0.25, -0.5]).all()
+    assert (gradients[2:] == 0).all()
+    squared = GradientProtocol(n_features=2, loss="squared", bounds_y=(0, 10))
+    gradients = squared.gradient(X, [math.nan, 5.0, 10.0, 1e300, -math.inf], np.zeros(3))
+    assert (gradients[0] == gradients[1]).all() and (gradients[1] == 0).all()
+    assert (gradients[2] == gradients[3]).all() and (gradients[2] == -gradients[4]).all()
+
+
+def test_scales_are_public_constants():
+    with_intercept = GradientProtocol(loss="squared", bounds_y=(0, 10), data_norm=2.0, n_features=2)
+    coef, intercept = with_intercept.natural([0.2, -0.4, 0.6])
+    assert coef == pytest.approx([0.5, -1.0]) and intercept == pytest.approx(8.0)
+    through_origin = GradientProtocol(loss="squared", bounds_y=(-2, 10), n_features=1, fit_intercept=False)
+    coef, intercept = through_origin.natural([0.3])
+    assert coef == pytest.approx([3.0]) and intercept == 0.0
+
+
+@everyone
+def test_reports_are_unbiased(protocol):
+    X, y = records(protocol, n=60_000)
+    theta = 0.3 * np.ones(protocol.dimension)
+    gradient = protocol.gradient(X, y, theta)
+    expected = gradient * np.minimum(1, protocol.clip_norm / np.linalg.norm(gradient, axis=1, keepdims=True))
+    aggregate = protocol.aggregate(protocol._randomize(X, y, 0, model(protocol, theta)))
+    error = protocol.mean_gradient(aggregate) - expected.mean(axis=0)
+    z = error / math.sqrt(protocol.randomizer.noise_variance / len(X))
+    assert np.abs(z).max() < 4.5
+
+
+@everyone
+def test_aggregates_add(protocol):
+    reports = protocol._randomize(*records(protocol), 0)
+    whole = protocol.aggregate(reports)
+    total = sum(protocol.aggregate(part) for part in np.array_split(reports, 7))
+    assert (total.parts[protocol].sums == whole.parts[protocol].sums).all() and total.n_reports == 400
+    assert (whole.parts[protocol].sums == reports.astype(object).sum(axis=0)).all()
+    decoded = protocol.randomizer.decode(reports).mean(axis=0)
+    np.testing.assert_allclose(protocol.mean_gradient(whole), decoded, atol=1e-12)
+
+
+@everyone
+def test_no_two_rounds_share_noise(protocol):
+    X, y = records(protocol, n=50)
+    zero = np.zeros(protocol.dimension)
+    first = protocol._randomize(X, y, 0, model(protocol, zero, 0))
+    assert (first == protocol._randomize(X, y, 0, model(protocol, zero, 0))).all()
+    nudged = zero + 1e-12  # the same gradients on the grid: only the noise can differ
+    for other in (model(protocol, zero, 1), model(protocol, nudged, 0)):
+        assert (first != protocol._randomize(X, y, 0, other)).mean() > 0.9
+    moved = X.copy()
+    moved[0] += 0.01
+    assert (first[1:] != protocol._randomize(moved, y, 0, model(protocol, zero, 0))[1:]).mean() > 0.9
+    assert (protocol._randomize(X, y, None) != protocol._randomize(X, y, None)).mean() > 0.9
+
+
+# Worst-case neighbours: gradients of full length in opposite directions.
+WORST = {"loss": "squared", "fit_intercept": False, "n_features": 2, "epsilon": 1.0}
+
+
+class LoudSphere(GradientProtocol):
+    """The budget raised by a quarter behind its client's back."""
+
+    @cached_property
+    def randomizer(self):
+        return Sphere(epsilon=1.25 * self.epsilon, n_features=self.dimension)
+
+
+class QuietGaussian(Gaussian):
+    """Noise times 0.8."""
+
+    @property
+    def scale(self):
+        return 0.8 * super().scale
+
+
+class WideGaussian(Gaussian):
+    """Records clipped to norm 1.25 under noise for norm 1."""
+
+    def encode(self, x):
+        return np.rint(1.25 * super().encode(np.asarray(x) / 1.25)).astype(np.int64)
+
+
+class QuietProtocol(GradientProtocol):
+    """Gradients under too little noise."""
+
+    @cached_property
+    def randomizer(self):
+        return QuietGaussian(epsilon=self.epsilon, delta=self.delta, n_features=self.dimension)
+
+
+class WideProtocol(GradientProtocol):
+    """Gradients that are clipped too late."""
+
+    @cached_property
+    def randomizer(self):
+        return WideGaussian(epsilon=self.epsilon, delta=self.delta, n_features=self.dimension)
+
+
+def audit_sphere(protocol):
+    client, ends = GradientClient(protocol), np.array([[-1.0, 0.0], [1.0, 0.0]])
+
+    def log_ratio(reports):
+        there, here = (protocol.randomizer.log_prob(reports, np.tile(end, (len(reports), 1))) for end in ends)
+        return here - there
+
+    return audit_epsilon(lambda X: client.gradient(protocol.start(), X, np.ones(len(X))), *ends, n_reports=200_000,
+                         statistic=log_ratio).epsilon_lower
+
+
+def delta_from_means(cls):
+    """Lower estimate of delta at epsilon from the separation of the means of two neighbours' reports.
+
+    With a constant beside it, the record (1, 0) has a gradient of length 1.41 before it is clipped, whose sign is that
+    of the response.
+    """
+    protocol = cls(**{**WORST, "fit_intercept": True}, delta=1e-5)
+    client, X = GradientClient(protocol), np.tile([1.0, 0.0], (50_000, 1))
+    reports = (client.gradient(protocol.start(), X, np.full(len(X), y)) for y in (1e300, -1e300))
+    one, other = (part @ np.array([1.0, 0.0, 1.0]) / math.sqrt(2) for part in reports)
+    sigma = np.concatenate([one - one.mean(), other - other.mean()]).std()
+    return gaussian_delta(1.0, sigma * 1.007, abs(one.mean() - other.mean()) - 0.032 * sigma)
+
+
+def test_audit_of_the_sphere_end_to_end():
+    found = audit_sphere(GradientProtocol(**WORST, mechanism="sphere"))
+    assert 0.9 < found <= 1.0
+    assert audit_sphere(LoudSphere(**WORST, mechanism="sphere")) > 1.0
+
+
+def test_audit_of_gaussian_noise_end_to_end():
+    assert delta_from_means(GradientProtocol) <= 1e-5
+    assert delta_from_means(QuietProtocol) > 2e-5
+    assert delta_from_means(WideProtocol) > 2e-5
+
+
+@everyone
+def test_hostile_reports_are_named_or_dropped(protocol):
+    reports = protocol._randomize(*records(protocol), 0).astype(np.int64)
+    reports[[3, 77]] = 2**40
+    with pytest.raises(InvalidReportError, match=r"2 of 400 reports .* \(rows 3, 77\)"):
+        protocol.aggregate(reports)
+    aggregate = protocol.aggregate(reports, on_invalid="drop")
+    assert (aggregate.n_reports, aggregate.n_rejected) == (398, 2)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"epsilon": 0}, "epsilon must be positive"), ({"delta": 2.0}, "delta must lie"),
+    ({"data_norm": None}, "data_norm must be given"), ({"loss": "hinge"}, 'loss must be "logistic" or "squared"'),
+    ({"mechanism": "laplace"}, 'mechanism must be "gaussian" or "sphere"'), ({"clip_norm": 0}, "clip_norm must be"),
+    ({"classes": None}, "classes must be given"), ({"classes": (1, 2, 3)}, "two distinct labels"),
+    ({"classes": (1, (2, 3))}, "two distinct labels"),
+    ({"loss": "squared", "bounds_y": None}, "bounds_y must be given"),
+    ({"n_features": 0}, "n_features must be"), ({"mechanism": []}, "mechanism must be"),
+])
+def test_parameters_are_checked_at_once(changes, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        GradientProtocol(**changes)
+
+
+def test_shapes_are_public_and_raise():
+    protocol = PROTOCOLS[0]
+    with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
+        protocol.privatize(np.zeros((4, 2)), np.ones(4))
+    with pytest.raises(ValueError, match="one value for each of the 4 records"):
+        protocol.privatize(np.zeros((4, 3)), np.ones(3))
+    with pytest.raises(InvalidParameterError, match="y must be given"):
+        protocol.privatize(np.zeros((4, 3)))
+    with pytest.warns(SeededNoiseWarning, match="random_state=None"):
+        protocol.privatize(np.zeros((1, 3)), [1], random_state=0)
+
+
+def test_models_travel_as_json():
+    start = PROTOCOLS[0].start()
+    sent = GradientModel(start.protocol_id, 7, (0.1, 1 / 3, -2e-300, 4.0))
+    assert GradientModel.from_json(sent.to_json()) == sent
+    client = GradientClient(PROTOCOLS[0].to_json())
+    assert client.gradient(sent.to_json(), [0.1, 0.2, 0.3], 1).shape == (4,)
+    for text in ("", "[]", "{}", '{"protocol_id": "a", "round": 0, "theta": ["x"]}', None):
+        with pytest.raises(InvalidParameterError, match="no model"):
+            GradientModel.from_json(text)
+    with pytest.raises(InvalidParameterError, match="not finite"):
+        GradientModel.from_json(json.dumps({"protocol_id": "a", "round": 0, "theta": [math.nan]}))
+    with pytest.raises(InvalidParameterError, match="another protocol"):
+        client.gradient(PROTOCOLS[2].start(), [0.1, 0.2, 0.3], 1)
+
+
+def test_clients_refuse_what_they_cannot_run():
+    with pytest.raises(TypeError, match="ValueProtocol"):
+        GradientClient(ValueProtocol())
+    with pytest.raises(InvalidParameterError, match="no privacy"):
+        GradientClient(GradientProtocol(epsilon=np.inf).to_json())
+
+
+def test_one_step_by_hand():
+    protocol = GradientProtocol(epsilon=np.inf, n_features=2, fit_intercept=False)
+    X, y = np.array([[0.5, 0.0], [0.0, -1.0]]), [1, -1]
+    server = GradientServer(protocol, learning_rate="constant", eta0=2.0)
+    server.step(protocol.privatize(X, y, model=server.round()))
+    assert server.theta == pytest.approx([0.25, 0.5], abs=1e-4)  # the gradients are -x/2 and x/2
+    gradient = protocol.gradient(X, y, server.theta).mean(axis=0)
+    before = server.theta
+    server.step(protocol.privatize(X, y, model=server.round()))
+    assert server.theta == pytest.approx(before - 2 * gradient, abs=1e-4)
+    assert server.loss_curve == pytest.approx([0.0, gradient @ before], abs=1e-4)
+
+
+def test_schedules_by_hand():
+    protocol = GradientProtocol(n_features=3)
+    steps = {name: GradientServer(protocol, learning_rate=name, eta0=0.3, power_t=0.25, n_rounds=9).step_size
+             for name in ("constant", "invscaling", "optimal")}
+    variance = 1 + 4 * protocol.randomizer.noise_variance
+    assert steps["constant"](5, 10) == 0.3
+    assert steps["invscaling"](16, 10) == pytest.approx(0.15)
+    assert steps["optimal"](1, 10) == pytest.approx(0.3 / math.sqrt(9 * variance / 10))
+    assert steps["optimal"](25, 10) == pytest.approx(0.3 / math.sqrt(25 * variance / 10))
+    assert steps["optimal"](1, 10**9) == pytest.approx(1 / protocol.smoothness) == pytest.approx(2.0)
+    assert steps["optimal"](1, 0) == 0.0
+
+
+def test_averages_by_hand():
+    protocol = GradientProtocol(epsilon=np.inf, n_features=1, fit_intercept=False)
+    X, y = np.array([[1.0], [0.5]]), [1, 1]
+    last, mean, late = (GradientServer(protocol, learning_rate="constant", average=average)
+                        for average in (False, True, 5))
+    seen = []
+    for _ in range(4):
+        for server in (last, mean, late):
+            server.step(protocol.privatize(X, y, model=server.round()))
+        seen.append(last.theta[0])
+    assert last.result()[0][0] == seen[-1] and mean.theta[0] == seen[-1]
+    assert mean.result()[0][0] == pytest.approx(np.mean(seen))
+    assert late.result()[0][0] == pytest.approx(np.mean(seen[2:]))  # from the sixth report on
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"learning_rate": "adaptive"}, "learning_rate must be one of"), ({"eta0": 0}, "eta0 must be positive"),
+    ({"power_t": "a"}, "power_t must be"), ({"average": 0.5}, "average must be"), ({"n_rounds": 0}, "n_rounds must be"),
+])
+def test_the_server_checks_its_parameters(changes, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        GradientServer(PROTOCOLS[0], **changes)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "sphere"])
+def test_a_deployment_with_absent_and_hostile_clients(mechanism):
+    rng = np.random.default_rng(0)
+    protocol = GradientProtocol(epsilon=8.0, mechanism=mechanism, n_features=2, classes=("no", "yes"))
+    server, client = GradientServer(protocol, n_rounds=8), GradientClient(protocol.to_json())
+    hostile = [None, "nonsense", [1.5, 2.5], [2**40] * protocol.width, [10**30] * protocol.width,
+               np.full(protocol.width, 2**64 - 1, dtype=np.uint64), [1] * (protocol.width + 1), [[1, 2], [3]],
+               np.full(protocol.width, np.nan), np.full(protocol.width, 2**62)]
+    for _ in range(8):
+        sent = server.round().to_json()
+        X = rng.uniform(-0.7, 0.7, size=(300, 2))
+        people = [(x, "yes" if x[0] > x[1] else "no") for x in X if rng.uniform() < 0.8]  # a fifth does not answer
+        answers = [client.gradient(sent, x, label) for x, label in people] + hostile
+        rng.shuffle(order := list(range(len(answers))))
+        server.step([answers[i] for i in order], on_invalid="drop")
+    assert server.n_rejected == 8 * len(hostile) and 8 * 200 < server.n_reports < 8 * 280
+    coef, intercept = server.result()
+    assert coef[0] > 0.5 and coef[1] < -0.5 and abs(intercept) < 1
+    assert len(server.loss_curve) == server.n_rounds_done == 8 and server.loss_curve[-1] < 0
+
+
+def test_hostile_reports_raise_when_asked_and_move_nothing():
+    server = GradientServer(PROTOCOLS[0])
+    for reports in ([[1] * 4, None], [[1] * 4, [2**62] * 4], np.full((3, 4), 2**40)):
+        with pytest.raises(InvalidReportError, match='on_invalid="drop"'):
+            server.step(reports)
+    assert server.n_rounds_done == 0 and (server.theta == 0).all()
+    server.step([None], on_invalid="drop").step(np.empty((0, 4), dtype=int)).step([])
+    assert (server.n_rounds_done, server.n_reports, server.n_rejected) == (3, 0, 1)
+    assert (server.theta == 0).all() and server.loss_curve == [0.0, 0.0, 0.0]
+    with pytest.raises(InvalidParameterError, match="on_invalid"):
+        server.step([], on_invalid="ignore")
