@@ -84,6 +84,12 @@ class Chains:
         """Where all walkers stand, (n_walkers, n_params)."""
         return self.state.coords
 
+    def move_to(self, log_density):
+        """Go on with another density, from where the walkers stand."""
+        self.log_density = log_density
+        with quiet():
+            self.state.log_prob = log_density(self.state.coords)
+
     def run(self, n_steps, tune=False):
         """Advance all walkers and return their paths, (n_walkers, n_steps, n_params)."""
         # Cutting a run in pieces changes no draw: each piece resumes the generator's state.

@@ -107,10 +107,16 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         return _laplace(guarded, mode, rng)
     route = HamiltonianRoute() if guarded.has_force else EnsembleRoute()
     n_walkers = _number_of_walkers(route, n_walkers, guarded.n_params)
-    state = _first_state(guarded, mode, memory, route, n_walkers, rng, seeds[1])
+    state = _first_state(searched, mode, memory, route, n_walkers, rng, seeds[1])
     with Progress(progress, n_warmup + n_draws) as bar:
-        chains = Chains(guarded.log_density, route.moves(guarded, mode), state, bar)
-        covariance = route.warm_up(chains, n_warmup)
+        chains = Chains(searched.log_density, route.moves(guarded, mode), state, bar)
+        settling = _settling_steps(n_warmup) if searched.model is not model else 0
+        covariance = route.warm_up(chains, n_warmup - settling)
+        if settling:
+            # The step size was tuned on the approximation, whose gradient drives the trajectories. Tuned on the
+            # density it would shrink without end, because smaller steps do not bring the two together.
+            chains.move_to(guarded.log_density)
+            chains.run(settling)
         draws, diagnostics = _collect(chains, guarded, route.first_block, n_draws)
     diagnostics.warn(n_draws)
     n_steps = next(iter(draws.values())).shape[1]
@@ -136,6 +142,11 @@ def _number_of_walkers(route, n_walkers, n_params):
             f'n_walkers is "auto" or {kind} of at least {fewest} for this model of {n_params} parameter(s); '
             f"got {n_walkers!r}.")
     return n_walkers
+
+
+def _settling_steps(n_warmup):
+    """Steps of the warm-up in which walkers of an approximation go over to the density itself."""
+    return n_warmup // 5
 
 
 def _first_state(model, mode, memory, route, n_walkers, rng, seed):
