@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skldp._validation import check_integer
+from skldp._validation import check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._aggregate import Aggregate
 from skldp.sampling._posterior import stack
@@ -120,6 +120,8 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         self._check_aggregate(aggregate)
         if aggregate.n_reports == 0:
             warnings.warn("There is not a single report: the posterior is the prior.", UserWarning, stacklevel=2)
+        if aggregate.delta > 0:
+            warn_large_delta(aggregate.delta, aggregate.n_reports)
         posterior = self._infer(aggregate)
         # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
         for name, value in self._describe(posterior, aggregate).items():

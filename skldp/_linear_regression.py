@@ -12,7 +12,8 @@ from skldp.models._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 
-DEFAULT_WEIGHT = math.sqrt(0.5)
+DEFAULT_Y_WEIGHT = 1.0
+DEFAULT_INTERCEPT_WEIGHT = math.sqrt(0.5)
 
 
 class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
@@ -46,7 +47,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         Parameter of the LKJ prior of the correlations of x.
     y_weight, intercept_weight : "auto" or float, default="auto"
         Weights of the response and of the constant in a report, where the record has length 1. The larger, the less
-        noise on the moments with that entry and the more on all others; :math:`\sqrt{1/2}` for "auto".
+        noise on the moments with that entry and the more on all others; 1 and :math:`\sqrt{1/2}` for "auto".
     inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
         As in :class:`LDPGaussian`.
 
@@ -139,11 +140,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         mechanism = self._mechanism("sphere" if self.collect == "statistics" else "gaussian")
         domain = {"epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm,
                   "bounds_y": self.bounds_y, "n_features": n_features,
-                  "y_weight": _weight(self.y_weight, "y_weight")}
+                  "y_weight": _weight(self.y_weight, "y_weight", DEFAULT_Y_WEIGHT)}
         if self.collect == "inputs":
             return RecordProtocol(centred=bool(self.fit_intercept), **domain)
-        constant = _weight(self.intercept_weight, "intercept_weight") if self.fit_intercept else 0.0
-        return MomentProtocol(mechanism=mechanism, intercept_weight=constant, **domain)
+        constant = _weight(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
+        return MomentProtocol(mechanism=mechanism, intercept_weight=constant if self.fit_intercept else 0.0, **domain)
 
     def _models(self, aggregate):
         return [LinearModel(
@@ -202,5 +203,5 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         return tags
 
 
-def _weight(value, name):
-    return DEFAULT_WEIGHT if check_scale(value, name) == "auto" else value
+def _weight(value, name, default):
+    return default if check_scale(value, name) == "auto" else value

@@ -109,8 +109,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, classes=None, collect="statistics",
                  mechanism="auto", fit_intercept=True, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0,
-                 budget_split=0.5, link="quadrature", y_weight="auto", intercept_weight="auto", inference="mcmc", n_walkers="auto",
-                 n_warmup=200, n_draws=3000, random_state=None, n_jobs=None, progress=False):
+                 budget_split=0.5, link="quadrature", y_weight="auto", intercept_weight="auto", inference="mcmc",
+                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None, progress=False):
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -152,7 +152,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def _protocol_for(self, classes, n_features):
         mechanism = self._mechanism("sphere" if self.collect == "statistics" else "gaussian")
         domain = {"epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm,
-                  "classes": tuple(check_list(classes).tolist()), "n_features": n_features}
+                  "classes": classes, "n_features": n_features}
         if self.collect == "inputs":
             return LabelRecordProtocol(budget_split=self.budget_split, **domain)
         constant = _weight(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
@@ -166,7 +166,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
                 "classes were read off the private labels, which publishes them. "
                 "Pass classes= to keep the guarantee.",
                 PrivacyLeakWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
             classes = np.unique(y)
             if len(classes) < 2:

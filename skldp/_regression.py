@@ -99,6 +99,6 @@ def check_scale(value, name):
 def _features_of(protocol, width):
     """Number of features whose reports have this width: the width grows with it."""
     n_features = 1
-    while n_features < width and protocol(n_features).width < width:
+    while n_features < min(width, 1000) and protocol(n_features).width < width:
         n_features += 1
     return n_features

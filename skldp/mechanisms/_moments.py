@@ -23,6 +23,7 @@ from skldp.privacy._sensitivity import check_nonnegative, labelled_moment_radius
 
 MOMENT_RADIUS = 2**8  # integer radius of x in a record whose products are taken in integers
 _BLOCK_ROWS = 4096
+_LARGEST_WEIGHT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,11 @@ class MomentMechanism(Mechanism):
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
         object.__setattr__(self, "intercept_weight", check_nonnegative(self.intercept_weight, "intercept_weight"))
+        if max(self.y_weight, self.intercept_weight) > _LARGEST_WEIGHT:
+            raise InvalidParameterError(
+                f"y_weight and intercept_weight must be at most {_LARGEST_WEIGHT}, where x has length 1; got "
+                f"{self.y_weight!r} and {self.intercept_weight!r}."
+            )
 
     @property
     def order(self):

@@ -183,7 +183,7 @@ class LabelMomentLikelihood:
         rest = rest - reduced[:, 1:, 0]
         quadratic = reduced[:, 0, 0] + np.vecdot(rest, np.linalg.solve(dense, rest[:, :, None])[:, :, 0])
         determinant = np.log(spread).sum(axis=1) + np.log(k) + np.linalg.slogdet(dense)[1]
-        return -0.5 * (self.n_reports * quadratic + determinant)
+        return -0.5 * (self.n_reports * quadratic + (self.n_reports > 0) * determinant)
 
     @staticmethod
     def _rotate_rest(back, rest, has_constant):

@@ -12,7 +12,6 @@ from skldp.protocols._moment_protocol import MomentProtocol
 __all__ = ["LinearModel"]
 
 
-
 class LinearModel:
     r"""Coefficients, intercept and noise of a linear regression, with the mean and covariance of x.
 
@@ -56,7 +55,7 @@ class LinearModel:
     def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", sigma_scale="auto", lkj_eta=2.0):
         protocol = aggregate.protocol
         kind = MomentLikelihood if isinstance(protocol, MomentProtocol) else RecordLikelihood
-        self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items()]
+        self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
         self.x_unit, self.y_unit, self.y_offset = protocol.data_norm, protocol.y_scale, protocol.y_offset
         self.sigma_scale = 0.5 if isinstance(sigma_scale, str) else sigma_scale / self.y_unit
@@ -64,7 +63,7 @@ class LinearModel:
             self.n_features, protocol.has_intercept,
             coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
             covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta,
-            min(part.uncertainty for part in self.likelihoods))
+            min((part.uncertainty for part in self.likelihoods), default=1.0))
         self.n_params = self.coordinates.n_params + 1
 
     def constrain(self, theta):
@@ -79,14 +78,16 @@ class LinearModel:
 
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, False)[0]
+        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
 
     def log_density_and_gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True)
+        return guarded(self._evaluate, theta, True, self.coordinates.largest)
 
     def initial(self):
         """Moment estimates, pulled inside the possible by as much as they are uncertain."""
+        if not self.likelihoods:
+            return np.append(self.coordinates.prior_start(), 0.1)
         best = min(self.likelihoods, key=lambda part: part.uncertainty)
         mean, second = best.estimate()
         weights = np.append(np.ones(self.n_features), self.y_weight)
@@ -112,7 +113,7 @@ class LinearModel:
         if x_mean is not None:
             mean = np.column_stack([x_mean, w * (point.intercept + np.vecdot(coef, x_mean))])
         value = point.log_prior() - 0.5 * (sigma / self.sigma_scale) ** 2
-        by_mean, by_joint = 0.0, 0.0
+        by_mean, by_joint = np.zeros((len(theta), self.n_features + 1)), np.zeros_like(joint)
         for part in self.likelihoods:
             one, one_mean, one_joint = part.value_and_slopes(mean, joint, slopes)
             value = value + one

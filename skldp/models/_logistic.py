@@ -66,9 +66,11 @@ class LogisticMomentModel:
 
     def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0):
         protocol = aggregate.protocol
-        self.likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items()]
+        self.likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items()
+                            if tally.n_reports]
         self.coordinates = logistic_coordinates(protocol, protocol.has_intercept, prior_scale, covariance_scale,
-                                                lkj_eta, min(part.uncertainty for part in self.likelihoods))
+                                                lkj_eta,
+                                                min((part.uncertainty for part in self.likelihoods), default=1.0))
         self.n_params, self.x_unit = self.coordinates.n_params, protocol.data_norm
         self.weights = protocol.y_weight, protocol.intercept_weight
         self.approximation = _PlugInModel(self, self.initial())
@@ -79,7 +81,7 @@ class LogisticMomentModel:
 
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, False)[0]
+        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
 
     def surrogate_gradient(self, theta):
         """Gradient with the covariance of a report held at the pilot estimate."""
@@ -87,6 +89,8 @@ class LogisticMomentModel:
 
     def initial(self):
         """Estimates from the moments, pulled inside the possible by as much as they are uncertain."""
+        if not self.likelihoods:
+            return self.coordinates.prior_start()
         best = min(self.likelihoods, key=lambda part: part.uncertainty)
         d, w = self.coordinates.n_features, best.y_weight
         x_mean, response = np.zeros(d), 0.0
@@ -145,7 +149,7 @@ class _PlugInModel:
 
     def log_density_and_gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True)
+        return guarded(self._evaluate, theta, True, self.coordinates.largest)
 
     def _hold(self, theta):
         moments = self.model.moments(self.coordinates.expand(theta[None]))
@@ -159,7 +163,8 @@ class _PlugInModel:
         point = self.coordinates.expand(theta)
         moments = self.model.moments(point)
         value = point.log_prior()
-        sums = [0.0] * 4
+        none = np.zeros_like(point.coef)
+        sums = [np.zeros_like(point.covariance), none, none[:, 0], none]
         for part, precision in zip(self.model.likelihoods, self.precisions):
             one, *by = part.plug_in(moments, precision)
             value = value + one

@@ -69,9 +69,11 @@ class LogisticRecordModel:
                  link="quadrature"):
         if link not in LINKS:
             raise InvalidParameterError(f'link must be "quadrature", "probit" or "chebyshev", got {link!r}.')
-        self.likelihoods = [_Reports(protocol, tally, link) for protocol, tally in aggregate.parts.items()]
+        self.likelihoods = [_Reports(protocol, tally, link) for protocol, tally in aggregate.parts.items()
+                            if tally.n_reports]
         self.coordinates = logistic_coordinates(aggregate.protocol, fit_intercept, prior_scale, covariance_scale,
-                                                lkj_eta, min(part.uncertainty for part in self.likelihoods))
+                                                lkj_eta,
+                                                min((part.uncertainty for part in self.likelihoods), default=1.0))
         self.n_params, self.x_unit = self.coordinates.n_params, aggregate.protocol.data_norm
         self.approximation = _ParabolaModel(self)
 
@@ -81,7 +83,7 @@ class LogisticRecordModel:
 
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, False)[0]
+        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
 
     def surrogate_gradient(self, theta):
         """Gradient with the log-likelihood of the labels expanded at the pilot estimate."""
@@ -224,10 +226,12 @@ class _ParabolaModel:
 
     def log_density_and_gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True)
+        return guarded(self._evaluate, theta, True, self.coordinates.largest)
 
     def _first_pilot(self):
         """Coefficients zero, and the covariance of x from the second moments, as far as they are certain."""
+        if not self.model.likelihoods:
+            return self.coordinates.prior_start()
         d = self.coordinates.n_features
         best = min(self.model.likelihoods, key=lambda part: part.uncertainty)
         mean = np.clip(best.first, -0.5, 0.5) * self.coordinates.has_intercept
@@ -246,7 +250,8 @@ class _ParabolaModel:
 
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)
-        value, sums = point.log_prior(), [0.0] * 4
+        value, none = point.log_prior(), np.zeros_like(point.coef)
+        sums = [none, np.zeros_like(point.covariance), none, none[:, 0]]
         for part, centre, (gain, curvature) in zip(self.model.likelihoods, self.centres, self.expansions):
             one, by_mean, by_covariance = part.marginal(point, True)
             predictor = Predictor(part.noise, point)
@@ -283,7 +288,7 @@ def _tabulated(positions, variance, contrast):
     low, high = positions.min(), positions.max()
     step = max((high - low) / (_KNOTS - 1), 1e-9)
     mean, slope = mean_tanh(low + step * np.arange(_KNOTS), variance)
-    inside = np.maximum(1 + contrast * mean, 1e-300)
+    inside = np.maximum(1 + contrast * mean, 1e-12)
     value, tangent = np.log(inside), step * contrast * slope / inside
     rise = np.diff(value)
     cubic = np.stack([value[:-1], tangent[:-1], 3 * rise - 2 * tangent[:-1] - tangent[1:],

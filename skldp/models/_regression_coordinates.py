@@ -6,7 +6,7 @@ from skldp.models._covariance import CovarianceCoordinates, matvec
 
 T_FREEDOM = 3.0
 MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
-_ASTRAY = 1e4  # in public units; no prior reaches there
+_ASTRAY = 1e4  # scales of the prior; none reaches there
 
 
 class RegressionCoordinates:
@@ -27,7 +27,7 @@ class RegressionCoordinates:
     lkj_eta : float
         Parameter of the LKJ prior of the correlations of x.
     threshold : float
-        How certain second moments of x are, :math:`\lambda` below.
+        Standard error of second moments of x, :math:`\lambda` below; x has norm 1, so that 1 means nothing is known.
 
     Notes
     -----
@@ -42,17 +42,27 @@ class RegressionCoordinates:
         self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
         self.intercept_scale = intercept_scale
         self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
-        self.ridge = threshold * np.eye(n_features)
+        self.ridge = min(threshold, 1.0) * np.eye(n_features)
         ends = np.cumsum([n_features, self.matrices.n_params, n_features * self.has_intercept, self.has_intercept])
         self._ends, self.n_params = ends[:-1], int(ends[-1])
+
+    @property
+    def largest(self):
+        """Size of the largest scale among the priors."""
+        return max(1.0, self.prior.scale)
 
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
         return RegressionPoint(self, *np.split(theta, self._ends, axis=1))
 
+    def prior_start(self):
+        """A point that is possible before any report."""
+        return self.start(np.full(self.n_features, 0.01), np.eye(self.n_features) / (4 * self.n_features))
+
     def start(self, coef, covariance, x_mean=None, intercept=0.0):
         """Coordinates of given parameters."""
         pieces = [(covariance + self.ridge) @ coef, self.matrices.coordinates(covariance)]
+        x_mean = np.zeros(self.n_features) if x_mean is None else x_mean
         return np.concatenate([*pieces, x_mean, [intercept]] if self.has_intercept else pieces)
 
 
@@ -96,12 +106,12 @@ class RegressionPoint:
         return np.concatenate(pieces, axis=1)
 
 
-def guarded(evaluate, theta, slopes):
+def guarded(evaluate, theta, slopes, scale=1.0):
     """Evaluate where the parameters are of a possible size; elsewhere the density is zero.
 
     A trajectory that has gone astray would otherwise end in an eigenvalue problem of infinities.
     """
-    astray = ~(np.abs(theta).max(axis=1) < _ASTRAY)
+    astray = ~(np.abs(theta).max(axis=1) < _ASTRAY * scale)
     if astray.any():
         theta = np.where(astray[:, None], 0.1, theta)
     with np.errstate(all="ignore"):
@@ -109,19 +119,32 @@ def guarded(evaluate, theta, slopes):
     return np.where(astray | np.isnan(value), -np.inf, value), slope
 
 
-def coefficient_prior(prior_scale, unit, auto_scale, n_features):
-    """The log-density of coefficients with its gradient, for a scale in the units of the data."""
-    if isinstance(prior_scale, str):
-        return lambda coef: _student(coef, auto_scale, n_features)
-    return lambda coef: _normal(coef, prior_scale * unit)
-
-
-def _student(coef, scale, n_features):
+class StudentPrior:
     r""":math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`: a Gaussian whose scale is learned, integrated out."""
-    excess = np.vecdot(coef, coef) / (T_FREEDOM * scale**2)
-    power = T_FREEDOM + n_features
-    return -0.5 * power * np.log1p(excess), -power / (T_FREEDOM * scale**2) * coef / (1 + excess)[:, None]
+
+    def __init__(self, scale, n_features):
+        self.scale, self.power = scale, T_FREEDOM + n_features
+
+    def __call__(self, coef):
+        """Log-density of coefficients and its gradient."""
+        width = T_FREEDOM * self.scale**2
+        excess = np.vecdot(coef, coef) / width
+        return -0.5 * self.power * np.log1p(excess), -self.power / width * coef / (1 + excess)[:, None]
 
 
-def _normal(coef, scale):
-    return -0.5 * np.vecdot(coef, coef) / scale**2, -coef / scale**2
+class NormalCoefficients:
+    """Independent normal coefficients."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, coef):
+        """Log-density of coefficients and its gradient."""
+        return -0.5 * np.vecdot(coef, coef) / self.scale**2, -coef / self.scale**2
+
+
+def coefficient_prior(prior_scale, unit, auto_scale, n_features):
+    """The prior of coefficients in public units, for a scale in the units of the data."""
+    if isinstance(prior_scale, str):
+        return StudentPrior(auto_scale, n_features)
+    return NormalCoefficients(prior_scale * unit)

@@ -51,6 +51,8 @@ class Protocol(ABC):
         ndarray of int, shape (n, width)
             Reports, ready to be sent.
         """
+        if hasattr(X, "toarray"):
+            raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
         if random_state is not None:
             warnings.warn(
                 "The noise is drawn from a seed, so anybody who knows the seed can take it off. "

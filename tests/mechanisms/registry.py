@@ -6,9 +6,11 @@ import numpy as np
 
 from skldp.mechanisms import (
     Gaussian,
+    GaussianMoments,
     Laplace,
     RandomizedResponse,
     Sphere,
+    SphereMoments,
     SquareWave,
     SubsetSelection,
     UnaryEncoding,
@@ -16,6 +18,9 @@ from skldp.mechanisms import (
 
 VALUES = np.array([-1.0, -0.4, 0.0, 0.7, 1.0])
 VECTORS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
+# x and a response, the last; no two rows have the same moments, and the first two are as far apart as any.
+RECORDS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0], [0.6, -0.8, -0.4], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
+LAYOUTS = [{}, {"intercept_weight": 0.0}, {"labelled": True}]
 
 
 def _pure():
@@ -25,6 +30,8 @@ def _pure():
         yield SquareWave(epsilon=epsilon, n_levels=32), VALUES
         yield SquareWave(epsilon=epsilon, window=0.0, n_levels=8), VALUES
         yield Sphere(epsilon=epsilon, n_features=3), VECTORS
+        for layout in LAYOUTS:
+            yield SphereMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
         for n_categories in (2, 5):
             for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
                 yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)
@@ -32,14 +39,16 @@ def _pure():
 
 PURE = list(_pure())
 GAUSSIAN = [(Gaussian(epsilon=epsilon, delta=1e-5, n_features=3), VECTORS) for epsilon in (0.3, 1.0, 4.0)]
-ALL = PURE + GAUSSIAN
+GAUSSIAN_MOMENTS = [(GaussianMoments(epsilon=epsilon, delta=1e-5, n_features=2, **layout), RECORDS)
+                    for epsilon in (0.3, 1.0, 4.0) for layout in LAYOUTS]
+ALL = PURE + GAUSSIAN + GAUSSIAN_MOMENTS
 
 
 def enumerable(mechanism):
     """Whether all reports of the mechanism can be listed."""
     if isinstance(mechanism, Laplace):
         return mechanism.n_levels <= 64
-    return not isinstance(mechanism, (Gaussian, Sphere))
+    return not isinstance(mechanism, (Gaussian, Sphere, GaussianMoments, SphereMoments))
 
 
 def every_report(mechanism):
@@ -51,6 +60,17 @@ def every_report(mechanism):
         full = isinstance(mechanism, UnaryEncoding)
         return rows if full else rows[rows.sum(axis=1) == mechanism.subset_size]
     return np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
+
+
+def moments(mechanism, records):
+    """Matrices v v' of records v = (kappa, x, w y), by the definition."""
+    records = np.asarray(records, dtype=float)
+    response = np.where(records[:, -1] < 0, -1.0, 1.0) if mechanism.labelled else records[:, -1]
+    columns = [records[:, :-1], mechanism.y_weight * response]
+    if mechanism.intercept_weight:
+        columns.insert(0, np.full(len(records), mechanism.intercept_weight))
+    v = np.column_stack(columns)
+    return v[:, :, None] * v[:, None, :]
 
 
 def repeat(record, n):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skldp.mechanisms import Gaussian, Laplace, Sphere
+from skldp.mechanisms import Gaussian, GaussianMoments, Laplace, Sphere, SphereMoments
 from skldp.privacy import audit_epsilon, epsilon_between, gaussian_delta, laplace_noise, noise_pmf
-from tests.mechanisms.registry import ALL, GAUSSIAN, PURE, enumerable, every_report, repeat
+from tests.mechanisms.registry import ALL, GAUSSIAN, PURE, enumerable, every_report, moments, repeat
 
 ENUMERABLE = [pair for pair in ALL if enumerable(pair[0])]
 HOSTILE = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, -0.0, 1e16, 0.1, 2**53])
@@ -22,7 +22,7 @@ def name(value):
 
 
 def hostile_records(mechanism):
-    if isinstance(mechanism, (Gaussian, Sphere)):
+    if isinstance(mechanism, (Gaussian, Sphere, GaussianMoments, SphereMoments)):
         rng = np.random.default_rng(0)
         return np.vstack([rng.choice(HOSTILE, size=(300, 3)), np.repeat(HOSTILE[:, None], 3, axis=1)])
     return HOSTILE
@@ -91,7 +91,7 @@ def test_impossible_reports_are_found(mechanism, domain):
     report = mechanism.randomize(domain[:2], rng=0).astype(np.int64)
     report[0] = 2**40
     assert mechanism.valid(report).tolist() == [False, True]
-    assert mechanism.log_prob(report, domain[:2])[0] == -np.inf or isinstance(mechanism, Sphere)
+    assert mechanism.log_prob(report, domain[:2])[0] == -np.inf or isinstance(mechanism, (Sphere, SphereMoments))
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
@@ -114,6 +114,10 @@ def test_without_noise_the_report_is_the_record(mechanism, domain):
     reports = plain.randomize(domain)
     assert (reports == plain.randomize(domain)).all()
     assert plain.valid(reports).all()
+    if isinstance(plain, (GaussianMoments, SphereMoments)):
+        step = 3 / 2**8 if isinstance(plain, GaussianMoments) else 2 / 2**12
+        np.testing.assert_allclose(plain.matrix(plain.decode(reports)), moments(plain, domain), atol=step)
+        return
     expected = domain if reports.shape == domain.shape or isinstance(plain, Sphere) else np.eye(len(domain))
     step = 2 / getattr(mechanism, "n_levels", 2**12)
     np.testing.assert_allclose(plain.decode(reports), expected, atol=step)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from skldp.mechanisms import Gaussian, Laplace, RandomizedResponse, Sphere, SquareWave, SubsetSelection, UnaryEncoding
+from skldp.mechanisms import (
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    Sphere,
+    SphereMoments,
+    SquareWave,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from skldp.privacy import SeededWords, audit_epsilon, gaussian_delta
 from tests.mechanisms.registry import repeat
 
@@ -45,6 +54,7 @@ CASES = [
     (lowered(UnaryEncoding)(epsilon=1.0, n_categories=4), 0, 1),
     (lowered(SubsetSelection)(epsilon=1.0, n_categories=4), 0, 1),
     (lowered(Sphere)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([-1.0, 0.0])),
+    (lowered(SphereMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
 ]
 
 

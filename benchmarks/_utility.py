@@ -1,0 +1,113 @@
+"""Utility over epsilon: run methods side by side on the same splits, make the table, draw it."""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _timing import print_header, print_table
+from joblib import Parallel, delayed, parallel_config
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+# Enough draws for a posterior mean: its Monte Carlo error is a tenth of the posterior's width.
+SHORT = {"n_walkers": 12, "n_warmup": 100, "n_draws": 60}
+
+
+def arguments_of(doc, quick, repeats=30):
+    """The command line that the utility figures share."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); they change no number")
+    parser.add_argument("--repeats", type=int, default=repeats, help=f"repeats (default {repeats})")
+    parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
+    return parser.parse_args()
+
+
+def silent(task, *arguments):
+    """A task without the warnings that short chains are short."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return task(*arguments)
+
+
+def run(task, methods, epsilons, repeats, jobs, table):
+    """Scores of every method, epsilon and repeat; rows of means are written as they come."""
+    rows = []
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
+            tqdm(total=len(epsilons) * repeats, unit="repeat", mininterval=1) as bar, \
+            Parallel(n_jobs=jobs, return_as="generator") as pool:
+        for epsilon in epsilons:
+            bar.set_description(f"epsilon {epsilon:g}")
+            results = []
+            for result in pool(delayed(silent)(task, epsilon, repeat) for repeat in range(repeats)):
+                results.append(result)
+                bar.update()
+            rows += [summary(method, epsilon, results) for method in methods]
+            write_table(rows, table)  # what is done survives an interrupt
+    return rows
+
+
+def summary(method, epsilon, results):
+    """Mean score of a method with its standard error. A list of scores is one of settings: the best on average wins."""
+    scores = np.array([np.atleast_1d(result[method]) for result in results])
+    place = np.argmax(scores.mean(axis=0)) if scores.shape[1] > 1 else 0
+    column = scores[:, place]
+    return {"method": method, "epsilon": epsilon, "repeats": len(column), "setting": int(place),
+            "score": column.mean(), "error": column.std(ddof=1) / np.sqrt(len(column))}
+
+
+def print_scores(rows, methods, sign=1.0):
+    """One line for each method, one column for each epsilon."""
+    epsilons = sorted({row["epsilon"] for row in rows})
+    lines = []
+    for method, title in methods.items():
+        found = {row["epsilon"]: row for row in rows if row["method"] == method}
+        lines.append([title, *(f"{sign * found[e]['score']:.4f} ({found[e]['error']:.4f})" for e in epsilons)])
+    print_table(["", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)
+
+
+def draw(table, path, methods, label, sign=1.0, levels=()):
+    """Draw scores with error bars over epsilon, from the table alone."""
+    plt = pyplot()
+    if plt is None:
+        return
+    rows = read_table(table)
+    figure, axis = plt.subplots(figsize=(7.5, 5), layout="constrained")
+    styles = [f"{marker}{line}" for line in ("-", "--", ":") for marker in "osv^D"]
+    for number, (method, title) in enumerate(methods.items()):
+        line = sorted((row for row in rows if row["method"] == method), key=lambda row: row["epsilon"])
+        if line:
+            axis.errorbar([row["epsilon"] for row in line], [sign * row["score"] for row in line],
+                          [row["error"] for row in line], fmt=styles[number % len(styles)], capsize=2, markersize=4,
+                          linewidth=1.2, label=title)
+    for height, title in levels:
+        axis.axhline(height, color="0.6", linestyle="-.", linewidth=0.9)
+        axis.annotate(title, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
+    ticks = sorted({row["epsilon"] for row in rows})
+    axis.set(xscale="log", xlabel=r"$\epsilon$", ylabel=label)
+    axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
+    axis.minorticks_off()
+    axis.grid(color="0.92", linewidth=0.7)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    save_figure(plt, figure, path)
+
+
+def main(name, title, doc, quick, task, methods, epsilons, label, sign=1.0, levels=()):
+    """Run the repeats, print and write the table, draw the figure."""
+    arguments = arguments_of(doc, quick)
+    stem = name + ("_quick" if arguments.quick else "")
+    table, figure = RESULTS / f"{stem}.csv", RESULTS / f"{stem}.png"
+    if not arguments.figure_only:
+        repeats = arguments.repeats
+        if arguments.quick:
+            epsilons, repeats = epsilons[-2:], 2
+        print_header(title, "joblib", "emcee", "scikit-learn")
+        print(f"{arguments.jobs} processes; {repeats} repeats, each with its own split and noise\n")
+        start = time.perf_counter()
+        rows = run(task, methods, epsilons, repeats, arguments.jobs, table)
+        print_scores(rows, methods, sign)
+        print(f"{(time.perf_counter() - start) / 60:.1f} minutes\n")
+    draw(table, figure, methods, label, sign, levels)

@@ -1,0 +1,230 @@
+"""Does linear regression converge by default, and how fast is it? Over d, epsilon and N; against NumPyro's NUTS.
+
+Run with ``python benchmarks/bench_linear.py``; ``--quick`` shrinks every block. NUTS samples the formulation of the
+paper, with the covariance of all moments, in JAX; it is left out where NumPyro is not installed. Times are wall-clock
+times of one process, start-up included, with one thread for NumPy.
+"""
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+# Nothing else here: what this file imports at its top, both processes that are timed would pay for.
+import numpy as np
+
+SEED = 20220507
+BLOCKS = ("density", "convergence", "nuts")
+CHAINS = 4
+
+
+def records(d, n, rng):
+    """Records of norm below one as a rule, and responses with as much noise as signal."""
+    X = rng.normal(size=(n, d)) * 0.5 / np.sqrt(d)
+    coef = rng.normal(size=d)
+    coef *= 0.6 / np.linalg.norm(coef)
+    return X, X @ coef + rng.normal(scale=0.25, size=n), coef
+
+
+def convergence(dims, epsilons, sizes):
+    """Diagnostics of default fits over the grid."""
+    from _moment_sums import simulated_sums
+    from _timing import print_table
+
+    from skldp import LDPBayesLinearRegression
+
+    rows = []
+    for d in dims:
+        X, y, _ = records(d, 50_000, np.random.default_rng([SEED, d]))
+        for epsilon in epsilons:
+            for size in sizes:
+                rng = np.random.default_rng([SEED, d, int(1000 * epsilon), size])
+                model = LDPBayesLinearRegression(epsilon=epsilon, random_state=0)
+                aggregate = simulated_sums(model.protocol(d), X, y, size, rng)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    start = time.perf_counter()
+                    model.fit_reports(aggregate)
+                    seconds = time.perf_counter() - start
+                posterior = model.posterior_
+                rows.append([d, epsilon, size, posterior.rhat["coef"].max(), posterior.ess["coef"].min(),
+                             max(np.nanmax(values) for values in posterior.rhat.values()), len(caught), seconds])
+                print(f"d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rows[-1][3]:.4f}, {seconds:.1f} s", flush=True)
+    print()
+    print_table(["d", "epsilon", "N", "R-hat, coef", "ESS, coef", "R-hat, all", "warnings", "seconds"],
+                [[f"{d}", f"{epsilon:g}", f"{size:,}", f"{rhat:.4f}", f"{ess:.0f}", f"{worst:.4f}", f"{n}", f"{t:.1f}"]
+                 for d, epsilon, size, rhat, ess, worst, n, t in rows])
+    bad = max(rows, key=lambda row: row[3])
+    poor = min(rows, key=lambda row: row[4])
+    print(f"Worst R-hat of a coefficient {bad[3]:.4f} (d={bad[0]}, epsilon={bad[1]:g}, N={bad[2]:,}; target 1.03); "
+          f"least effective size {poor[4]:.0f} (d={poor[0]}, epsilon={poor[1]:g}, N={poor[2]:,}; target 1,000);\n"
+          f"{sum(row[6] for row in rows)} warnings in {len(rows)} fits (target 0); longest fit at d=10 "
+          f"{max((row[7] for row in rows if row[0] == 10), default=float('nan')):.1f} s (target 10)\n")
+
+
+def density(dims, repeats):
+    """Time of one density and gradient against that of the eigendecomposition in it, and of the Laplace fit."""
+    from _timing import best_time, print_table
+
+    from skldp import LDPBayesLinearRegression
+    from skldp.models import LinearModel
+
+    rows = []
+    for d in dims:
+        X, y, _ = records(d, 5000, np.random.default_rng([SEED, d]))
+        for intercept in (False, True):
+            model = LDPBayesLinearRegression(fit_intercept=intercept, random_state=0, inference="laplace")
+            aggregate = model.aggregate(model.privatize(X, y))
+            density = LinearModel(aggregate)
+            theta = density.initial() + 0.01 * np.random.default_rng(0).normal(size=(48, density.n_params))
+            batch = np.random.default_rng(0).normal(size=(48, d + 1, d + 1))
+            batch = batch @ batch.swapaxes(1, 2)
+            whole = best_time(lambda: density.log_density_and_gradient(theta), repeats)
+            part = best_time(lambda: np.linalg.eigh(batch), repeats)
+            fit = best_time(lambda: model.fit_reports(aggregate), 2)
+            rows.append([f"d={d}, {'with' if intercept else 'no'} intercept", f"{1e3 * whole:.2f}", f"{1e3 * part:.2f}",
+                         f"{whole / part:.2f}", "5" if intercept else "3.5", f"{fit:.3f}"])
+    print_table(["48 walkers", "density and gradient, ms", "eigh of order d + 1, ms", "ratio", "target",
+                 "Laplace fit, s"], rows)
+    print("Target for the Laplace fit at d=10: 0.2 s\n")
+
+
+def against_nuts(dims, n_clients, n_steps):
+    """Seconds for a thousand effective draws of the worst coefficient, ours and NUTS on the paper's formulation."""
+    from _timing import print_table
+
+    from skldp import LDPBayesLinearRegression
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for d in dims:
+            X, y, _ = records(d, n_clients, np.random.default_rng([SEED, d]))
+            model = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False, random_state=0)
+            data, draws = Path(folder) / f"{d}.npz", Path(folder) / "draws.npz"
+            np.savez(data, reports=model.privatize(X, y))
+            found = {}
+            for name, extra in (("ours", []), ("nuts", [str(n_steps)])):
+                start = time.perf_counter()
+                subprocess.run([sys.executable, __file__, "--worker", name, str(data), str(draws), *extra], check=True)
+                seconds = time.perf_counter() - start
+                with np.load(draws) as arrays:
+                    found[name] = seconds, arrays["coef"]
+                print(f"d={d}: {name} {seconds:.0f} s", flush=True)
+            rows.append(comparison(d, found))
+    print()
+    print_table(["", "ours, s", "ESS", "NUTS, s", "ESS ", "NUTS : ours, time per 1,000 effective draws", "target",
+                 "largest |z|, means", "ratio of sds"], rows)
+
+
+def comparison(d, found):
+    """A row of the table: times, effective sizes, and whether the posteriors agree."""
+    from arviz_stats.base import array_stats
+
+    cost, means, sds, errors = {}, {}, {}, {}
+    for name, (seconds, coef) in found.items():
+        sizes = np.array([float(array_stats.ess(coef[:, :, j], chain_axis=0, draw_axis=1)) for j in range(d)])
+        cost[name] = seconds, sizes.min(), seconds / sizes.min()
+        means[name], sds[name] = coef.mean(axis=(0, 1)), coef.std(axis=(0, 1))
+        errors[name] = sds[name] / np.sqrt(sizes)
+    z = np.abs(means["ours"] - means["nuts"]) / np.hypot(errors["ours"], errors["nuts"])
+    ratios = sds["ours"] / sds["nuts"]
+    return [f"d={d}", f"{cost['ours'][0]:.1f}", f"{cost['ours'][1]:.0f}", f"{cost['nuts'][0]:.0f}",
+            f"{cost['nuts'][1]:.0f}", f"{cost['nuts'][2] / cost['ours'][2]:.1f}", {5: "8", 10: "20"}.get(d, ""),
+            f"{z.max():.1f}", f"{ratios.min():.3f} to {ratios.max():.3f}"]
+
+
+def sample_ours(data, draws):
+    """Fit the reports of a file with default settings, and keep every draw of the coefficients."""
+    from skldp import LDPBayesLinearRegression
+
+    with np.load(data) as arrays:
+        reports = arrays["reports"]
+    model = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False, random_state=0)
+    model.fit_reports(reports)
+    print(f"    R-hat {model.posterior_.rhat['coef'].max():.4f}, ESS before thinning "
+          f"{model.posterior_.ess['coef'].min():.0f}")
+    np.savez(draws, coef=model.posterior_.draws["coef"])
+
+
+def sample_nuts(data, draws, n_steps):
+    """Sample the paper's formulation: the mean report is Gaussian with the covariance of all moments."""
+    import numpyro
+
+    numpyro.enable_x64()
+    numpyro.set_host_device_count(CHAINS)
+    import jax
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+
+    from skldp import LDPBayesLinearRegression
+
+    with np.load(data) as arrays:
+        reports = arrays["reports"]
+    estimator = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False)
+    protocol = estimator._protocol_of_reports(reports)
+    mechanism, n = protocol.randomizer, len(reports)
+    mean = protocol.mean_moments(protocol.aggregate(reports).parts[protocol])
+    rows, columns = (jnp.asarray(place) for place in mechanism.places)
+    isometry, d, w = jnp.asarray(mechanism._isometry), protocol.n_features, protocol.y_weight
+
+    def model():
+        coef = numpyro.sample("coef", dist.MultivariateStudentT(3.0, jnp.zeros(d), 0.5 * jnp.eye(d)))
+        scales = numpyro.sample("scales", dist.HalfNormal(0.5 * jnp.ones(d)))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(0.5))
+        factor = scales[:, None] * (numpyro.sample("factor", dist.LKJCholesky(d, 2.0)) if d > 1 else jnp.ones((1, 1)))
+        covariance = factor @ factor.T
+        cross = covariance @ coef
+        corner = w**2 * (coef @ cross + sigma**2)
+        joint = jnp.block([[covariance, w * cross[:, None]], [w * cross[None, :], corner[None, None]]])
+        one, two = joint[rows][:, rows] * joint[columns][:, columns], joint[rows][:, columns] * joint[columns][:, rows]
+        spread = (one + two) * isometry[:, None] * isometry + mechanism.noise_variance * jnp.eye(len(rows))
+        numpyro.sample("reports", dist.MultivariateNormal(joint[rows, columns] * isometry, spread / n), obs=mean)
+
+    mcmc = numpyro.infer.MCMC(numpyro.infer.NUTS(model), num_warmup=n_steps, num_samples=n_steps, num_chains=CHAINS,
+                              chain_method="parallel", progress_bar=False)
+    mcmc.run(jax.random.PRNGKey(0))
+    np.savez(draws, coef=np.asarray(mcmc.get_samples(group_by_chain=True)["coef"]))
+
+
+def main():
+    """Run the blocks."""
+    if len(sys.argv) > 1 and sys.argv[1] == "--worker":
+        name, data, draws, *rest = sys.argv[2:]
+        if name == "ours":
+            sample_ours(data, draws)
+        else:
+            sample_nuts(data, draws, int(rest[0]))
+        return
+    from _timing import print_header
+    from threadpoolctl import threadpool_limits
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small blocks, for a smoke run")
+    parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    print_header("Linear regression", "emcee", "arviz-stats", "numpyro", "jax")
+    with threadpool_limits(1):
+        if "density" in arguments.blocks:
+            density((10,) if arguments.quick else (10, 20, 40), 5 if arguments.quick else 20)
+        if "convergence" in arguments.blocks:
+            if arguments.quick:
+                convergence((1, 5), (1.0,), (2000,))
+            else:
+                convergence((1, 5, 10, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6))
+        if "nuts" in arguments.blocks:
+            if importlib.util.find_spec("numpyro") is None:
+                print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")
+            elif arguments.quick:
+                against_nuts((2,), 2000, 200)
+            else:
+                against_nuts((5, 10), 6000, 1000)
+
+
+if __name__ == "__main__":
+    main()
