@@ -11,7 +11,7 @@ from skldp.exceptions import InvalidParameterError
 class BaseLDPRegression(BaseLDPEstimator):
     """An estimator of a response from a vector of bounded norm."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # type: ignore[override]
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -33,7 +33,7 @@ class BaseLDPRegression(BaseLDPEstimator):
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def privatize(self, X, y):
+    def privatize(self, X, y):  # type: ignore[override]
         """Simulate the collection: each record is randomised once, as its client would do it.
 
         Parameters

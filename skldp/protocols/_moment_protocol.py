@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class _Moments(RegressionProtocol):
     @cached_property
     def randomizer(self):
         """The mechanism."""
-        options = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
+        options: dict[str, Any] = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
                    "intercept_weight": self.intercept_weight, "labelled": self.labelled}
         if self.mechanism == "sphere":
             return SphereMoments(**options)

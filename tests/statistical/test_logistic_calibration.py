@@ -1,0 +1,98 @@
+"""Calibration of LDPBayesLogisticRegression through the real path: prior, records, reports, posterior."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtri
+
+from skldp import LDPBayesLogisticRegression
+from skldp.sampling import sample
+from tests.statistical.calibration import p_values
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+
+N_FITS, LEVEL = 100, 1e-4
+SAMPLING = {"n_walkers": 16, "n_warmup": 40, "n_draws": 40}
+# Clipping to the ball is not modelled: at a tenth of the radius hardly any record is clipped.
+PRIORS = {"prior_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0}
+MEAN_SCALE, INTERCEPT_SCALE = 0.05, 1.0
+# Number of features and of clients. With few clients noise leaves the prior as it is, and nothing to test.
+CASES = {
+    "sphere": (1, 10_000, {"epsilon": 20.0}),
+    "gaussian": (1, 30_000, {"epsilon": 20.0, "mechanism": "gaussian", "fit_intercept": False}),
+    "inputs": (1, 600, {"epsilon": 20.0, "collect": "inputs", "budget_split": 0.2}),
+}
+# The records of inputs tell their own scale, so that few fits betray the wrong noise.
+MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
+
+
+@pytest.fixture(autouse=True)
+def small_means(monkeypatch):
+    """Means of x have a prior of half the radius and no parameter for it: far too wide for records to fit the ball."""
+    monkeypatch.setattr("skldp.models._regression_coordinates.MEAN_SCALE", MEAN_SCALE)
+    monkeypatch.setattr("skldp.models._logistic.INTERCEPT_SCALE", INTERCEPT_SCALE)
+
+
+def draw_truth(rng, d, n_clients, intercept):
+    factor = np.eye(d)
+    if d == 2:
+        # (1 + a^2)^-(d + 2 eta - 1)/2 is a t with d + 2 eta - 2 degrees of freedom, over their root.
+        a = rng.standard_t(4) / 2
+        factor[1] = np.array([a, 1]) / np.hypot(a, 1)
+    factor *= rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
+    truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
+    mean = np.zeros(d)
+    if intercept:
+        truth["intercept"], mean = rng.normal(scale=INTERCEPT_SCALE), rng.normal(scale=MEAN_SCALE, size=d)
+    X = mean + rng.normal(size=(n_clients, d)) @ factor.T
+    y = rng.random(n_clients) < expit(X @ truth["coef"] + truth.get("intercept", 0.0))
+    return truth, X, y
+
+
+def scores_of(case, n_fits, break_model=None):
+    """Standard normal scores of the true parameters in their posteriors, shape (n_fits, n_parameters)."""
+    d, n_clients, options = CASES[case]
+    scores = []
+    for seed in range(n_fits):
+        model = LDPBayesLogisticRegression(random_state=seed, classes=[False, True], **options, **PRIORS, **SAMPLING)
+        truth, X, y = draw_truth(np.random.default_rng(seed), d, n_clients, model.fit_intercept)
+        aggregate = model.aggregate(model.privatize(X, y))
+        if break_model is None:
+            posterior = model.fit_reports(aggregate).posterior_
+        else:
+            posterior = sample(break_model(model, aggregate), seed=seed, **SAMPLING)
+        row = []
+        for name in ("coef", "intercept", "covariance"):
+            if name in truth:
+                draws = posterior.draws[name].reshape(-1, *np.shape(truth[name]))
+                below = (draws < truth[name]).sum(axis=0)
+                ranks = ndtri((below + 0.5) / (len(draws) + 1))
+                row += (np.diag(ranks) if name == "covariance" else np.atleast_1d(ranks)).tolist()
+        scores.append(row)
+    return np.array(scores)
+
+
+def worst_p_value(scores):
+    values = [p for column in scores.T for p in p_values(column)]
+    return min(values) * len(values)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_posterior_is_calibrated(case):
+    assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
+
+
+def half_the_noise(monkeypatch):
+    """The mutant: mechanisms that report half the variance of their noise, once the reports are there."""
+    def break_model(model, aggregate):
+        with monkeypatch.context() as patch:
+            kind = type(aggregate.protocol.randomizer)
+            right = kind.noise_variance
+            patch.setattr(kind, "noise_variance", property(lambda self: right.fget(self) / 2))
+            return model._models(aggregate)[0]
+
+    return break_model
+
+
+@pytest.mark.parametrize("case", MUTANT_FITS)
+def test_a_likelihood_told_half_the_noise_is_caught(case, monkeypatch):
+    assert worst_p_value(scores_of(case, MUTANT_FITS[case], half_the_noise(monkeypatch))) < LEVEL
