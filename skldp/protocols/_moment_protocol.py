@@ -43,7 +43,7 @@ class _Moments(RegressionProtocol):
     def randomizer(self):
         """The mechanism."""
         options: dict[str, Any] = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
-                   "intercept_weight": self.intercept_weight, "labelled": self.labelled}
+                                   "intercept_weight": self.intercept_weight, "labelled": self.labelled}
         if self.mechanism == "sphere":
             return SphereMoments(**options)
         return GaussianMoments(delta=self.delta, **options)
