@@ -101,8 +101,8 @@ def accuracy(n_reports, repeats, jobs):
     print_table(["estimate", "RMSE", "standard error", "unary, Dirichlet(1/2) / this", "standard error "], rows)
     coverage = np.mean([shares for _, shares in results], axis=0)
     print(f"90 % intervals cover {coverage[0]:.1%} (unary) and {coverage[1]:.1%} (auto) of the cells, with the prior "
-          f"Dirichlet(1/2) {coverage[2]:.1%} and {coverage[3]:.1%} (target 85 to 97 %).\nTargets: unary below clip and renormalise, at most 1.03 times the Bayesian update; auto at most "
-          "0.027\n")
+          f"Dirichlet(1/2) {coverage[2]:.1%} and {coverage[3]:.1%} (target 85 to 97 %).\n"
+          "Targets: unary below clip and renormalise, at most 1.03 times the Bayesian update; auto at most 0.027\n")
 
 
 def fit_time(model, aggregate):

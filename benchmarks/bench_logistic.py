@@ -60,7 +60,8 @@ def convergence(collect, dims, epsilons, sizes):
                  for d, epsilon, size, rhat, ess, share, n, t in rows])
     bad, poor = max(rows, key=lambda row: row[3]), min(rows, key=lambda row: row[4])
     print(f"{collect}: worst R-hat of a coefficient {bad[3]:.4f} (d={bad[0]}, epsilon={bad[1]:g}, N={bad[2]:,}; "
-          f"target 1.03);\nleast effective size {poor[4]:.0f} (d={poor[0]}, epsilon={poor[1]:g}, N={poor[2]:,}; target 1,000); "
+          f"target 1.03);\nleast effective size {poor[4]:.0f} (d={poor[0]}, epsilon={poor[1]:g}, N={poor[2]:,}; "
+          "target 1,000); "
           f"{sum(row[6] for row in rows)} warnings in {len(rows)} fits; longest fit at d=8 "
           f"{max((row[7] for row in rows if row[0] == 8), default=float('nan')):.1f} s "
           f"(target {10 if collect == 'statistics' else 60})\n")
