@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-# Enough draws for a posterior mean: its Monte Carlo error is a tenth of the posterior's width.
-SHORT = {"n_walkers": 12, "n_warmup": 100, "n_draws": 60}
+# Enough draws for a posterior mean: its Monte Carlo error is below a tenth of the posterior's width.
+SHORT = {"n_walkers": 12, "n_warmup": 80, "n_draws": 50}
 
 
 def arguments_of(doc, quick, repeats=30):

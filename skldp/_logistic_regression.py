@@ -240,8 +240,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         odds = np.empty(len(X))
         for start in range(0, len(X), _PREDICTING_ROWS):
             rows = slice(start, start + _PREDICTING_ROWS)
-            predictor = X[rows] @ coef.T + intercept
-            odds[rows] = logsumexp(log_expit(predictor), axis=1) - logsumexp(log_expit(-predictor), axis=1)
+            odds[rows] = _averaged_odds(X[rows] @ coef.T + intercept)
         return odds
 
     def predict_proba(self, X):
@@ -281,6 +280,18 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         # Thirty noisy reports of a check's small data set do not carry a good fit.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _averaged_odds(predictor):
+    """Log-odds of the mean probability over the draws, one column each."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(expit(predictor).mean(axis=1)) - np.log(expit(-predictor).mean(axis=1))
+    far = ~np.isfinite(odds)
+    if far.any():
+        # Beyond the range of floats for every draw: slower, and without a limit.
+        extreme = predictor[far]
+        odds[far] = logsumexp(log_expit(extreme), axis=1) - logsumexp(log_expit(-extreme), axis=1)
+    return odds
 
 
 def _weight(value, name, default):
