@@ -89,7 +89,6 @@ def paper_coefficients(X, y, epsilon, rng):
     diagonal = scale / np.sqrt(len(X)) * rng.standard_normal(order)
     likelihood.mean = likelihood.mean + noise + noise.T + np.diag(diagonal)
     likelihood.noise = scale**2
-    model.coordinates.ridge = likelihood.uncertainty * np.eye(X.shape[1])
     posterior = sample(model, seed=int(rng.integers(2**31)), **SHORT)
     return posterior.mean()["coef"]
 

@@ -182,8 +182,11 @@ class LabelMomentLikelihood:
         dense[:, order, order] += self.noise
         rest = rest - reduced[:, 1:, 0]
         quadratic = reduced[:, 0, 0] + np.vecdot(rest, np.linalg.solve(dense, rest[:, :, None])[:, :, 0])
-        determinant = np.log(spread).sum(axis=1) + np.log(k) + np.linalg.slogdet(dense)[1]
-        return -0.5 * (self.n_reports * quadratic + (self.n_reports > 0) * determinant)
+        sign, log_dense = np.linalg.slogdet(dense)
+        determinant = np.log(spread).sum(axis=1) + np.log(k) + log_dense
+        # Far out, where a label is certain, cancellation can leave no digits of the complement.
+        lost = (sign <= 0) | (quadratic < 0)
+        return np.where(lost, -np.inf, -0.5 * (self.n_reports * quadratic + determinant))
 
     @staticmethod
     def _rotate_rest(back, rest, has_constant):

@@ -62,8 +62,7 @@ class LinearModel:
         self.coordinates = RegressionCoordinates(
             self.n_features, protocol.has_intercept,
             coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
-            covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta,
-            min((part.uncertainty for part in self.likelihoods), default=1.0))
+            covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta)
         self.n_params = self.coordinates.n_params + 1
 
     def constrain(self, theta):

@@ -13,12 +13,12 @@ INTERCEPT_SCALE = 2.5
 COEFFICIENT_SCALE = 2.5  # of the heavy-tailed prior, in units of 1 / data_norm
 
 
-def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta, threshold):
+def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta):
     """Coordinates and priors of both logistic models; the parameters are those of :class:`LogisticMomentModel`."""
     unit, d = protocol.data_norm, protocol.n_features
     scale = covariance_scale if isinstance(covariance_scale, str) else covariance_scale / unit
     prior = coefficient_prior(prior_scale, unit, COEFFICIENT_SCALE, d)
-    return RegressionCoordinates(d, has_intercept, prior, INTERCEPT_SCALE, scale, lkj_eta, threshold)
+    return RegressionCoordinates(d, has_intercept, prior, INTERCEPT_SCALE, scale, lkj_eta)
 
 
 def natural(point, unit):
@@ -69,8 +69,7 @@ class LogisticMomentModel:
         self.likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items()
                             if tally.n_reports]
         self.coordinates = logistic_coordinates(protocol, protocol.has_intercept, prior_scale, covariance_scale,
-                                                lkj_eta,
-                                                min((part.uncertainty for part in self.likelihoods), default=1.0))
+                                                lkj_eta)
         self.n_params, self.x_unit = self.coordinates.n_params, protocol.data_norm
         self.weights = protocol.y_weight, protocol.intercept_weight
         self.approximation = _PlugInModel(self, self.initial())

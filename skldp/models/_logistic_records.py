@@ -45,7 +45,7 @@ class LogisticRecordModel:
     .. math:: \theta^Tx\,|\,z \sim N(\theta^Tm + b^T(z - m), v), \quad v = \theta^T\Sigma\theta - b^T\Sigma\theta,
 
     so :math:`P(y|z) = \frac12(1 + qy\bar f)`, :math:`\bar f = E\tanh(u/2)`, :math:`u \sim N(a + b^Tz, v)`: a function
-    of one variable for each walker, tabulated by quadrature at 201 points and interpolated by cubics (error below 1e-7;
+    of one variable for each walker, tabulated by quadrature at 201 points and interpolated by cubics (error below 1e-6;
     ``link="quadrature"``). "probit" puts :math:`\bar f = \tanh(\mu/2\sqrt{1 + \pi v/8})`, off by at most 0.04;
     "chebyshev" is the paper's second-order polynomial on [-3, 3], a straight line that is clipped where it leaves the
     possible.
@@ -72,8 +72,7 @@ class LogisticRecordModel:
         self.likelihoods = [_Reports(protocol, tally, link) for protocol, tally in aggregate.parts.items()
                             if tally.n_reports]
         self.coordinates = logistic_coordinates(aggregate.protocol, fit_intercept, prior_scale, covariance_scale,
-                                                lkj_eta,
-                                                min((part.uncertainty for part in self.likelihoods), default=1.0))
+                                                lkj_eta)
         self.n_params, self.x_unit = self.coordinates.n_params, aggregate.protocol.data_norm
         self.approximation = _ParabolaModel(self)
 
@@ -266,7 +265,7 @@ class _ParabolaModel:
 def mean_tanh(positions, variance):
     """Mean of tanh(u / 2), u Gaussian around each position, and its derivative in the position."""
     spread = math.sqrt(variance)
-    # The trapezoidal rule is exact to 1e-8 as long as two nodes are no farther apart than 1.06 in u.
+    # The trapezoidal rule is exact to 2e-7 as long as two nodes are no farther apart than 1.06 in u.
     n_nodes = 33 if spread < 2 else 65 if spread < 4 else 257
     nodes = np.linspace(-_REACH, _REACH, n_nodes)
     weights = np.exp(-0.5 * nodes**2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skldp.models._covariance import CovarianceCoordinates, matvec
+from skldp.models._covariance import CovarianceCoordinates
 
 T_FREEDOM = 3.0
 MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
@@ -26,23 +26,12 @@ class RegressionCoordinates:
         Standard deviation of the signed scales of x; 1/2 for "auto".
     lkj_eta : float
         Parameter of the LKJ prior of the correlations of x.
-    threshold : float
-        Standard error of second moments of x, :math:`\lambda` below; x has norm 1, so that 1 means nothing is known.
-
-    Notes
-    -----
-    What reports tell of the coefficients is :math:`\Sigma\theta`. Where :math:`\Sigma` is uncertain itself the
-    posterior of :math:`(\theta, \Sigma)` is a curved ridge, and where the reports tell nothing a funnel would open in
-    :math:`(\Sigma\theta, \Sigma)`. The coordinate :math:`c = (\Sigma + \lambda I)\theta` is the former in directions in
-    which :math:`\Sigma` stands out of its uncertainty and the latter in the others; the Jacobian adds
-    :math:`-\log|\Sigma + \lambda I|`.
     """
 
-    def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta, threshold):
+    def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta):
         self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
         self.intercept_scale = intercept_scale
         self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
-        self.ridge = min(threshold, 1.0) * np.eye(n_features)
         ends = np.cumsum([n_features, self.matrices.n_params, n_features * self.has_intercept, self.has_intercept])
         self._ends, self.n_params = ends[:-1], int(ends[-1])
 
@@ -61,7 +50,7 @@ class RegressionCoordinates:
 
     def start(self, coef, covariance, x_mean=None, intercept=0.0):
         """Coordinates of given parameters."""
-        pieces = [(covariance + self.ridge) @ coef, self.matrices.coordinates(covariance)]
+        pieces = [coef, self.matrices.coordinates(covariance)]
         x_mean = np.zeros(self.n_features) if x_mean is None else x_mean
         return np.concatenate([*pieces, x_mean, [intercept]] if self.has_intercept else pieces)
 
@@ -77,18 +66,16 @@ class RegressionPoint:
     intercept : ndarray of shape (n_walkers,) or None
     """
 
-    def __init__(self, coordinates, pushed, matrix, x_mean, intercept):
-        self.coordinates = coordinates
+    def __init__(self, coordinates, coef, matrix, x_mean, intercept):
+        self.coordinates, self.coef = coordinates, coef
         self.matrix = coordinates.matrices.expand(matrix)
         self.covariance = self.matrix.covariance
-        self._pull = np.linalg.inv(self.covariance + coordinates.ridge)
-        self.coef = matvec(self._pull, pushed)
         self.x_mean = x_mean if coordinates.has_intercept else None
         self.intercept = intercept[:, 0] if coordinates.has_intercept else None
 
     def log_prior(self):
-        """Log-density of the prior, Jacobian included."""
-        value = self.coordinates.prior(self.coef)[0] + self.matrix.log_prior() + np.linalg.slogdet(self._pull)[1]
+        """Log-density of the prior."""
+        value = self.coordinates.prior(self.coef)[0] + self.matrix.log_prior()
         if self.x_mean is None:
             return value
         scaled = self.intercept / self.coordinates.intercept_scale
@@ -96,10 +83,7 @@ class RegressionPoint:
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         """Gradient in the coordinates, prior included, of slopes in the parameters."""
-        by_pushed = matvec(self._pull, by_coef + self.coordinates.prior(self.coef)[1])
-        outer = by_pushed[:, :, None] * self.coef[:, None, :]
-        by_covariance = by_covariance - 0.5 * (outer + outer.swapaxes(1, 2)) - self._pull
-        pieces = [by_pushed, self.matrix.pull_back(by_covariance)]
+        pieces = [by_coef + self.coordinates.prior(self.coef)[1], self.matrix.pull_back(by_covariance)]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
             pieces += [by_mean - self.x_mean / MEAN_SCALE**2, by_intercept[:, None]]

@@ -55,21 +55,17 @@ class Point:
             self.free.append(row)
             factor[j, :j + 1] = scales[j] * np.append(row, 1.0) / np.linalg.norm(np.append(row, 1.0))
         self.covariance = factor @ factor.T
-        self.coef, self.log_jacobian = coef, 0.0
+        self.coef = coef
         self.mean, self.intercept = (np.zeros(d) if mean is None else mean), intercept
 
     @classmethod
     def of(cls, theta, model):
-        """From coordinates: (covariance + ridge) coef, scales, rows, mean and intercept, sigma."""
+        """From coordinates: coef, scales, rows, mean and intercept, sigma."""
         d = model.n_features
         ends = np.cumsum([d, d, d * (d - 1) // 2])
-        pushed, scales, free, rest = np.split(theta, ends)
+        coef, scales, free, rest = np.split(theta, ends)
         means = (rest[:d], rest[d]) if model.coordinates.has_intercept else ()
-        point = cls(None, theta[-1], scales, free, *means)
-        matrix = point.covariance + model.coordinates.ridge
-        point.coef = np.linalg.solve(matrix, pushed)
-        point.log_jacobian = -np.log(np.linalg.det(matrix))
-        return point
+        return cls(coef, theta[-1], scales, free, *means)
 
     def joint(self, w):
         """Mean and covariance of (x, w y)."""
@@ -88,7 +84,7 @@ class Point:
         value = np.sum(coefficients.logpdf(self.coef)) + stats.norm(0, 0.5).logpdf([self.sigma, *self.scales]).sum()
         value -= (d + 2 * eta - 1) / 2 * sum(np.log1p(row @ row) for row in self.free)
         value += stats.norm(0, 0.5).logpdf(self.mean).sum() + stats.norm(0, 1).logpdf(self.intercept)
-        return value + self.log_jacobian
+        return value
 
 
 def svec_moments(mean, covariance, places):
