@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from skldp._categories import category_codes, check_list
 from skldp._regression import BaseLDPRegression, check_scale
-from skldp._validation import check_positive
+from skldp._validation import check_fraction, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._logistic import LogisticMomentModel
-from skldp.models._logistic_records import LogisticRecordModel
+from skldp.models._logistic_records import LogisticRecordModel, check_link
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 
@@ -35,7 +35,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer ones are shortened.
     classes : list of two labels or None, default=None
-        The public labels; the second one is the positive class. ``None`` reads them off the data and warns.
+        The public labels, two strings or two numbers. As everywhere in scikit-learn they are put in order, and the
+        later one is the positive class. ``None`` reads them off the data and warns.
     collect : {"statistics", "inputs"}, default="statistics"
         Whether a client sends the noisy second moments of its record and label, or the noisy record with its label
         by randomised response.
@@ -87,7 +88,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     *Approximations.* The mean of N moment reports is taken to be normal; records are taken to be normal, and their
     clipping to the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also holds the
-    covariance of the reports at a pilot estimate.
+    covariance of the reports at a pilot estimate, and where reports are few its standard deviations can be half of
+    what they should be.
 
     References
     ----------
@@ -151,6 +153,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     def _protocol_for(self, classes, n_features):
         mechanism = self._mechanism("sphere" if self.collect == "statistics" else "gaussian")
+        check_fraction(self.budget_split, "budget_split")
+        check_link(self.link)
         domain = {"epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm,
                   "classes": classes, "n_features": n_features}
         if self.collect == "inputs":
@@ -182,8 +186,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def _check_response(self, y):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
-        check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if self.classes is not None and kind == "continuous":
+            return y  # labels such as 0.5 and 1.5: the public ones decide
+        check_classification_targets(y)
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         return y

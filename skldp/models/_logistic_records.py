@@ -67,8 +67,7 @@ class LogisticRecordModel:
 
     def __init__(self, aggregate, *, fit_intercept=True, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0,
                  link="quadrature"):
-        if link not in LINKS:
-            raise InvalidParameterError(f'link must be "quadrature", "probit" or "chebyshev", got {link!r}.')
+        check_link(link)
         self.likelihoods = [_Reports(protocol, tally, link) for protocol, tally in aggregate.parts.items()
                             if tally.n_reports]
         self.coordinates = logistic_coordinates(aggregate.protocol, fit_intercept, prior_scale, covariance_scale,
@@ -98,6 +97,12 @@ class LogisticRecordModel:
         for part in self.likelihoods:
             value = value + part.marginal(point, False)[0] + part.labels(Predictor(part.noise, point))
         return value, None
+
+
+def check_link(link):
+    """Refuse anything but the known ways to average the probability of a label."""
+    if not isinstance(link, str) or link not in LINKS:
+        raise InvalidParameterError(f'link must be "quadrature", "probit" or "chebyshev", got {link!r}.')
 
 
 class Predictor:

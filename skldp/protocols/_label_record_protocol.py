@@ -33,7 +33,8 @@ class LabelRecordProtocol(LabelledProtocol):
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of x; longer records are shortened.
     classes : tuple, default=(0, 1)
-        The two public labels; a label that is none of them is replaced by either, at random.
+        The two public labels, which are put in order: the later one is 1 and the other -1. A label that is none of
+        them is replaced by either, at random.
     budget_split : float, default=0.5
         Share of epsilon that the label gets.
     n_features : int, default=1

@@ -106,7 +106,8 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of x; longer records are shortened.
     classes : tuple, default=(0, 1)
-        The two public labels; a label that is none of them is replaced by either, at random.
+        The two public labels, which are put in order: the later one is 1 and the other -1. A label that is none of
+        them is replaced by either, at random.
     mechanism : {"sphere", "gaussian"}, default="sphere"
         How the moments are randomised.
     y_weight, intercept_weight : float, default=sqrt(1/2)

@@ -1,5 +1,6 @@
 """What protocols for records with a response share: public scales, and reports made in pieces."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ class LabelledProtocol(RegressionProtocol):
             raise InvalidParameterError(str(error).replace("categories", "classes")) from None
         if len(known) != 2:
             raise InvalidParameterError(f"classes must be two public labels, got {list(self.classes)!r}.")
-        object.__setattr__(self, "classes", tuple(known.tolist()))
+        object.__setattr__(self, "classes", _two_labels(known.tolist()))
 
     def _numbers(self, y):
         y = np.atleast_1d(np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y))
@@ -149,6 +150,16 @@ class LabelledProtocol(RegressionProtocol):
         # A label that is none of the two becomes either, at random; a word is drawn for every record, known or not.
         coin = np.where(source.words(len(y)) >> np.uint64(63), 1.0, -1.0)
         return np.where(np.isnan(y), coin, y)
+
+
+def _two_labels(labels):
+    """Two strings, or two finite numbers, in order, as plain values that JSON can hold."""
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    strings = all(isinstance(label, str) for label in labels)
+    numbers = all(isinstance(label, (bool, int, float)) and math.isfinite(label) for label in labels)
+    if not strings and not numbers:
+        raise InvalidParameterError(f"classes must be two strings or two finite numbers, got {labels!r}.")
+    return tuple(sorted(labels))
 
 
 def exact(sums):

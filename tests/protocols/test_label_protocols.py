@@ -62,7 +62,7 @@ def test_json_there_and_back(protocol):
 
 
 def test_ids_differ_with_every_field():
-    common = [{}, {"epsilon": 2.0}, {"delta": 1e-6}, {"data_norm": 2.0}, {"n_features": 2}, {"classes": (1, 0)},
+    common = [{}, {"epsilon": 2.0}, {"delta": 1e-6}, {"data_norm": 2.0}, {"n_features": 2}, {"classes": (1, 2)},
               {"classes": ("a", "b")}]
     moments = common + [{"y_weight": 0.5}, {"intercept_weight": 0.5}]
     ids = {LabelMomentProtocol(mechanism="gaussian", **change).id for change in moments}
@@ -76,9 +76,9 @@ def test_ids_differ_with_every_field():
     ("no", "yes"), (0.5, 1.5), (False, True), (True, False), (-1, 1), [3, 2], np.array(["b", "a"]),
     np.array([2.0, 1.0]), np.array([True, False]), pd.Series(["x", "y"]), ("ä", ""),
 ])
-def test_classes_of_any_kind_and_the_second_is_the_positive_one(cls, classes):
+def test_classes_of_any_kind_and_the_later_is_the_positive_one(cls, classes):
     protocol = cls(classes=classes, epsilon=np.inf, n_features=2)
-    assert isinstance(protocol.classes, tuple) and list(protocol.classes) == list(classes)
+    assert isinstance(protocol.classes, tuple) and list(protocol.classes) == sorted(classes)
     private = replace(protocol, epsilon=1.0)
     assert Protocol.from_json(private.to_json()) == private
     y = [protocol.classes[number] for number in (0, 1, 1, 0)]
@@ -92,7 +92,8 @@ def test_classes_of_any_kind_and_the_second_is_the_positive_one(cls, classes):
     ((0,), "classes must be two public labels, got \\[0\\]"), ((0, 1, 2), "classes must be two public labels"),
     ((), "classes must not be empty"), ((1, 1), "classes must be distinct"), ((1, True), "classes must be distinct"),
     ("ab", "classes must be a list"), (7, "classes must be a list"), (None, "classes must be a list"),
-    (([1], [2]), "classes must be numbers or strings"),
+    (([1], [2]), "classes must be numbers or strings"), ((0, np.nan), "two finite numbers"),
+    ((0, None), "two strings or two finite numbers"), ((1, "a"), "two strings or"), ((b"a", b"b"), "two strings or"),
 ])
 def test_two_labels_are_required(cls, classes, message):
     with pytest.raises(InvalidParameterError, match=message):
@@ -226,9 +227,9 @@ def test_reports_of_another_shape_or_type(protocol):
 
 
 @pytest.mark.parametrize("cls, change, field", [
-    (LabelMomentProtocol, {"classes": (1, 0)}, "classes"), (LabelMomentProtocol, {"data_norm": 3.0}, "data_norm"),
+    (LabelMomentProtocol, {"classes": (1, 2)}, "classes"), (LabelMomentProtocol, {"data_norm": 3.0}, "data_norm"),
     (LabelMomentProtocol, {"y_weight": 0.3}, "y_weight"), (LabelMomentProtocol, {"mechanism": "gaussian"}, "mechanism"),
-    (LabelMomentProtocol, {"n_features": 2}, "n_features"), (LabelRecordProtocol, {"classes": (1, 0)}, "classes"),
+    (LabelMomentProtocol, {"n_features": 2}, "n_features"), (LabelRecordProtocol, {"classes": (1, 2)}, "classes"),
     (LabelRecordProtocol, {"data_norm": 3.0}, "data_norm"), (LabelRecordProtocol, {"budget_split": 0.3}, "budget_spl"),
 ])
 def test_cohorts_add_and_other_domains_do_not(cls, change, field):
