@@ -21,7 +21,7 @@ LARGEST_INTERCEPT, LARGEST_SCALE = 0.3, 0.3
 CASES = {
     "sphere": (1, 2000, {"epsilon": 20.0}),
     "sphere, two features without intercept": (2, 2000, {"epsilon": 20.0, "fit_intercept": False}),
-    "gaussian": (1, 20_000, {"epsilon": 20.0, "mechanism": "gaussian"}),
+    "gaussian": (1, 20_000, {"epsilon": 20.0, "mechanism": "gaussian", "y_weight": 0.5**0.5}),
     "inputs": (1, 2000, {"epsilon": 20.0, "collect": "inputs"}),
 }
 
