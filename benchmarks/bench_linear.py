@@ -21,6 +21,8 @@ import numpy as np
 SEED = 20220507
 BLOCKS = ("density", "convergence", "nuts")
 CHAINS = 4
+# The paper's priors, for both samplers: N(0, 5 I) for coefficients, N(0, 2.5) for the signed scales, LKJ(2).
+PAPER = {"mechanism": "gaussian", "fit_intercept": False, "prior_scale": 5**0.5, "covariance_scale": 2.5}
 
 
 def records(d, n, rng):
@@ -104,7 +106,7 @@ def against_nuts(dims, n_clients, n_steps):
     with tempfile.TemporaryDirectory() as folder:
         for d in dims:
             X, y, _ = records(d, n_clients, np.random.default_rng([SEED, d]))
-            model = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False, random_state=0)
+            model = LDPBayesLinearRegression(random_state=0, **PAPER)
             data, draws = Path(folder) / f"{d}.npz", Path(folder) / "draws.npz"
             np.savez(data, reports=model.privatize(X, y))
             found = {}
@@ -113,7 +115,7 @@ def against_nuts(dims, n_clients, n_steps):
                 subprocess.run([sys.executable, __file__, "--worker", name, str(data), str(draws), *extra], check=True)
                 seconds = time.perf_counter() - start
                 with np.load(draws) as arrays:
-                    found[name] = seconds, arrays["coef"]
+                    found[name] = seconds, arrays["coef"], arrays["sizes"]
                 print(f"d={d}: {name} {seconds:.0f} s", flush=True)
             rows.append(comparison(d, found))
     print()
@@ -123,11 +125,8 @@ def against_nuts(dims, n_clients, n_steps):
 
 def comparison(d, found):
     """A row of the table: times, effective sizes, and whether the posteriors agree."""
-    from arviz_stats.base import array_stats
-
     cost, means, sds, errors = {}, {}, {}, {}
-    for name, (seconds, coef) in found.items():
-        sizes = np.array([float(array_stats.ess(coef[:, :, j], chain_axis=0, draw_axis=1)) for j in range(d)])
+    for name, (seconds, coef, sizes) in found.items():
         cost[name] = seconds, sizes.min(), seconds / sizes.min()
         means[name], sds[name] = coef.mean(axis=(0, 1)), coef.std(axis=(0, 1))
         errors[name] = sds[name] / np.sqrt(sizes)
@@ -144,11 +143,11 @@ def sample_ours(data, draws):
 
     with np.load(data) as arrays:
         reports = arrays["reports"]
-    model = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False, random_state=0)
+    model = LDPBayesLinearRegression(random_state=0, **PAPER)
     model.fit_reports(reports)
-    print(f"    R-hat {model.posterior_.rhat['coef'].max():.4f}, ESS before thinning "
-          f"{model.posterior_.ess['coef'].min():.0f}")
-    np.savez(draws, coef=model.posterior_.draws["coef"])
+    print(f"    R-hat {model.posterior_.rhat['coef'].max():.4f}")
+    # Effective sizes are those of all draws, before the posterior is thinned for storage.
+    np.savez(draws, coef=model.posterior_.draws["coef"], sizes=model.posterior_.ess["coef"])
 
 
 def sample_nuts(data, draws, n_steps):
@@ -165,7 +164,7 @@ def sample_nuts(data, draws, n_steps):
 
     with np.load(data) as arrays:
         reports = arrays["reports"]
-    estimator = LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False)
+    estimator = LDPBayesLinearRegression(**PAPER)
     protocol = estimator._protocol_of_reports(reports)
     mechanism, n = protocol.randomizer, len(reports)
     mean = protocol.mean_moments(protocol.aggregate(reports).parts[protocol])
@@ -173,8 +172,8 @@ def sample_nuts(data, draws, n_steps):
     isometry, d, w = jnp.asarray(mechanism._isometry), protocol.n_features, protocol.y_weight
 
     def model():
-        coef = numpyro.sample("coef", dist.MultivariateStudentT(3.0, jnp.zeros(d), 0.5 * jnp.eye(d)))
-        scales = numpyro.sample("scales", dist.HalfNormal(0.5 * jnp.ones(d)))
+        coef = numpyro.sample("coef", dist.Normal(jnp.zeros(d), PAPER["prior_scale"]))
+        scales = numpyro.sample("scales", dist.Normal(jnp.zeros(d), PAPER["covariance_scale"]))
         sigma = numpyro.sample("sigma", dist.HalfNormal(0.5))
         factor = scales[:, None] * (numpyro.sample("factor", dist.LKJCholesky(d, 2.0)) if d > 1 else jnp.ones((1, 1)))
         covariance = factor @ factor.T
@@ -188,7 +187,13 @@ def sample_nuts(data, draws, n_steps):
     mcmc = numpyro.infer.MCMC(numpyro.infer.NUTS(model), num_warmup=n_steps, num_samples=n_steps, num_chains=CHAINS,
                               chain_method="parallel", progress_bar=False)
     mcmc.run(jax.random.PRNGKey(0))
-    np.savez(draws, coef=np.asarray(mcmc.get_samples(group_by_chain=True)["coef"]))
+    from arviz_stats.base import array_stats
+
+    coef = np.asarray(mcmc.get_samples(group_by_chain=True)["coef"])
+    sizes = [float(array_stats.ess(coef[:, :, j], chain_axis=0, draw_axis=1)) for j in range(d)]
+    rhat = max(float(array_stats.rhat(coef[:, :, j], chain_axis=0, draw_axis=1)) for j in range(d))
+    print(f"    R-hat {rhat:.4f}")
+    np.savez(draws, coef=coef, sizes=sizes)
 
 
 def main():

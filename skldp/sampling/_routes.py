@@ -20,7 +20,7 @@ class HamiltonianRoute:
     @staticmethod
     def default_walkers(n_params):
         """Enough walkers to learn a metric from; each one costs the stop rule 100 effective draws."""
-        return 16 if n_params <= 20 else 24
+        return 16 if n_params <= 100 else 24
 
     @staticmethod
     def fewest_walkers(n_params):
