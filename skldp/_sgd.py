@@ -32,9 +32,9 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     mechanism : {"gaussian", "sphere"}, default="gaussian"
         Gaussian noise, as in the paper, or the sphere: pure epsilon with 6 to 10 times less variance.
     group_size : "auto" or int, default="auto"
-        Users of a round. "auto" is :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 5 and d the number of entries
-        of the gradient, at least 100. Groups are of equal size up to one user, and never smaller than this unless there
-        are fewer users: then all of them are one group.
+        Users of a round. "auto" is :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d the number of entries
+        of the gradient, at least 100 and at most an eighth of the users. Groups are of equal size up to one user, and
+        never smaller than this unless there are fewer users: then all of them are one group.
     learning_rate : {"optimal", "constant", "invscaling"}, default="optimal"
         Schedule of the steps; "optimal" knows the noise and the number of rounds, see
         :class:`skldp.protocols.GradientServer`.

@@ -13,8 +13,9 @@ from skldp._validation import check_epsilon, check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._gradient_server import GradientServer
 
-GROUP_CONSTANT = 5.0  # c of the automatic group size; benchmarks/table_sgd.py
+GROUP_CONSTANT = 20.0  # c of the automatic group size; benchmarks/table_sgd.py
 SMALLEST_GROUP = 100  # of the automatic group size
+FEWEST_ROUNDS = 8  # that the automatic group size leaves, where there are users enough
 
 
 class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
@@ -141,13 +142,15 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
 
     def _groups(self, n_clients, protocol):
         """Rows of each round, in random order; nobody is left out, and no group but a single one is too small."""
-        size = self._group_size(protocol)
+        size = self._group_size(protocol, n_clients)
         order = np.random.default_rng(sampling_seed(self.random_state)).permutation(n_clients)
         return np.array_split(order, max(1, n_clients // size))
 
-    def _group_size(self, protocol):
+    def _group_size(self, protocol, n_clients):
         if isinstance(self.group_size, str) and self.group_size == "auto":
-            return automatic_group_size(protocol.dimension, protocol.epsilon)
+            # A model that is sent once or twice has hardly been anywhere: some rounds there must be.
+            most = max(SMALLEST_GROUP, n_clients // FEWEST_ROUNDS)
+            return min(automatic_group_size(protocol.dimension, protocol.epsilon), most)
         if isinstance(self.group_size, str):
             raise InvalidParameterError(f'group_size must be "auto" or a positive integer, got {self.group_size!r}.')
         return check_integer(self.group_size, "group_size", 1)
@@ -164,7 +167,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
 
 
 def automatic_group_size(n_entries, epsilon):
-    r"""Users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 5, at least 100.
+    r"""Users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20, at least 100.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ def automatic_group_size(n_entries, epsilon):
     Examples
     --------
     >>> automatic_group_size(8, 1.0), automatic_group_size(8, 0.1), automatic_group_size(1, float("inf"))
-    (100, 8318, 100)
+    (333, 33272, 100)
     """
     wanted = GROUP_CONSTANT * n_entries * math.log(n_entries) / check_epsilon(epsilon) ** 2
     return max(SMALLEST_GROUP, math.ceil(wanted))

@@ -200,9 +200,10 @@ def test_raw_data_that_no_user_expects_raise_in_fit():
 
 
 def test_the_automatic_group():
-    assert automatic_group_size(8, 0.4) == int(np.ceil(5 * 8 * np.log(8) / 0.16)) == 520
+    assert automatic_group_size(8, 0.4) == int(np.ceil(20 * 8 * np.log(8) / 0.16)) == 2080
     assert automatic_group_size(1, 1.0) == automatic_group_size(100, np.inf) == 100
     assert classifier(epsilon=0.4, fit_intercept=False).fit(X, LABELS).n_rounds_ == 8000 // automatic_group_size(3, 0.4)
+    assert classifier(epsilon=0.1, fit_intercept=False).fit(X, LABELS).n_rounds_ == 8, "at least eight rounds"
 
 
 def test_the_loss_curve_follows_the_loss():
