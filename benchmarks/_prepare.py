@@ -4,6 +4,8 @@ All that is learned for it (scales, components, the radius) comes from the train
 convenience of the comparison, the same for every method, and no part of any guarantee.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from _data import load_adult, load_wine_quality
 from sklearn.decomposition import PCA
@@ -71,6 +73,12 @@ def wine_split(seed, n_components=6):
     mean = y_train.mean()
     X_train, X_test = into_unit_ball(scaler.transform(X_train), scaler.transform(X_test), n_components)
     return X_train, X_test, y_train - mean, y_test - mean
+
+
+@lru_cache(maxsize=None)
+def cached_split(data, seed):
+    """The split of "adult" or "wine", kept in memory. It lives here because a function of a script cannot travel."""
+    return adult_split(seed) if data == "adult" else wine_split(seed)
 
 
 def adult_table():

@@ -13,11 +13,10 @@ Run with ``python benchmarks/table_sgd.py``; ``--quick`` is a smoke run. Tables 
 import argparse
 import itertools
 import time
-from functools import lru_cache
 
 import numpy as np
 from _data import RESULTS, write_table
-from _prepare import WINE_BOUND, adult_split, wine_split
+from _prepare import WINE_BOUND, cached_split
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.metrics import roc_auc_score
@@ -38,15 +37,9 @@ CONFIRM_REPEATS = {"adult": 25, "wine": 100}
 DEFAULT_ETA0 = {"adult": LDPSGDClassifier().eta0, "wine": LDPSGDRegressor().eta0}
 
 
-@lru_cache(maxsize=None)
-def split(data, seed):
-    """One of the splits, kept in memory."""
-    return adult_split(seed) if data == "adult" else wine_split(seed)
-
-
 def fit_once(data, mechanism, epsilon, group, rate, repeat, stage):
     """Scores of the last model and of the mean over the rounds, which one run of rounds gives both."""
-    X_train, X_test, y_train, y_test = split(data, repeat % N_SPLITS)
+    X_train, X_test, y_train, y_test = cached_split(data, repeat % N_SPLITS)
     place = MECHANISMS.index(mechanism), GROUPS.index(group), WINE_RATES.index(rate)
     key = [SEED, stage, repeat, int(1000 * epsilon), *place]
     options = {"epsilon": epsilon, "mechanism": mechanism, "group_size": group, "learning_rate": rate[0],
