@@ -113,7 +113,7 @@ def main():
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the users, two splits, four repeats")
-    parser.add_argument("--repeats", type=int, default=40, help="repeats on Adult (default 40)")
+    parser.add_argument("--repeats", type=int, default=200, help="repeats on Adult (default 200)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is asked for
     print_header("Private stochastic gradients", "scikit-learn")

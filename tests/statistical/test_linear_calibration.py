@@ -114,7 +114,8 @@ def test_clipping_of_most_records_pulls_coefficients_away_from_zero(collect):
     rng, n, coef = np.random.default_rng(0), 200_000, 0.22
     X = rng.normal(size=(n, 1))
     y = coef * X[:, 0] + rng.normal(scale=0.05, size=n)
-    options = {"epsilon": 20.0, "collect": collect, "fit_intercept": False, "inference": "laplace", "random_state": 0}
+    options = {"epsilon": 20.0, "delta": 1e-6, "collect": collect, "fit_intercept": False, "inference": "laplace",
+               "random_state": 0}
     tight = LDPBayesLinearRegression(data_norm=1.0, **options).fit(X, y)
     assert tight.coef_[0] - 4 * tight.coef_std_[0] > coef, "off, and sure of it"
     assert abs(tight.coef_[0] - 1.323 * coef) < 4 * tight.coef_std_[0]
