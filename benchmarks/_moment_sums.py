@@ -1,5 +1,7 @@
 """Sums of moment reports of very many clients, without a report for each of them."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from skldp.protocols import Aggregate
@@ -12,7 +14,7 @@ def simulated_sums(protocol, X, y, n_clients, rng):
     The mean of many reports is the mean of the records' moments with Gaussian noise: of the mechanism, and of which
     records were drawn. That sum is drawn at once, which for a million clients is thousands of times faster.
     """
-    noiseless = _noiseless(protocol)
+    noiseless = replace(protocol, epsilon=np.inf)
     codes = noiseless.randomizer.decode(noiseless._randomize(X, y, 0))
     mechanism = protocol.randomizer
     covariance = np.cov(codes.T) + mechanism.noise_variance * np.eye(codes.shape[1])
@@ -22,9 +24,3 @@ def simulated_sums(protocol, X, y, n_clients, rng):
     sums = np.zeros(mechanism.width, dtype=np.int64)
     sums[:len(mean)] = np.rint((mean - offset) / step * n_clients)
     return Aggregate({protocol: Tally(n_clients, sums.astype(object))})
-
-
-def _noiseless(protocol):
-    from dataclasses import replace
-
-    return replace(protocol, epsilon=np.inf)
