@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skldp._regression import BaseLDPRegression, check_scale
+from skldp._regression import BaseLDPRegression, check_scale, weight_or
 from skldp._validation import check_positive
 from skldp.models._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
@@ -140,10 +140,10 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         mechanism = self._mechanism("sphere" if self.collect == "statistics" else "gaussian")
         domain = {"epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm,
                   "bounds_y": self.bounds_y, "n_features": n_features,
-                  "y_weight": _weight(self.y_weight, "y_weight", DEFAULT_Y_WEIGHT)}
+                  "y_weight": weight_or(self.y_weight, "y_weight", DEFAULT_Y_WEIGHT)}
         if self.collect == "inputs":
             return RecordProtocol(centred=bool(self.fit_intercept), **domain)
-        constant = _weight(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
+        constant = weight_or(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
         return MomentProtocol(mechanism=mechanism, intercept_weight=constant if self.fit_intercept else 0.0, **domain)
 
     def _models(self, aggregate):
@@ -201,7 +201,3 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         # Twenty noisy reports of a check's small data set do not carry a good fit.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _weight(value, name, default):
-    return default if check_scale(value, name) == "auto" else value

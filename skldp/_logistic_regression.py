@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skldp._categories import category_codes, check_list
-from skldp._regression import BaseLDPRegression, check_scale
+from skldp._regression import BaseLDPRegression, check_scale, weight_or
 from skldp._validation import check_fraction, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._logistic import LogisticMomentModel
@@ -159,8 +159,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
                   "classes": classes, "n_features": n_features}
         if self.collect == "inputs":
             return LabelRecordProtocol(budget_split=self.budget_split, **domain)
-        constant = _weight(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
-        return LabelMomentProtocol(mechanism=mechanism, y_weight=_weight(self.y_weight, "y_weight", DEFAULT_Y_WEIGHT),
+        constant = weight_or(self.intercept_weight, "intercept_weight", DEFAULT_INTERCEPT_WEIGHT)
+        return LabelMomentProtocol(mechanism=mechanism, y_weight=weight_or(self.y_weight, "y_weight", DEFAULT_Y_WEIGHT),
                                    intercept_weight=constant if self.fit_intercept else 0.0, **domain)
 
     def _protocol_for_records(self, X, y):
@@ -298,7 +298,3 @@ def _averaged_odds(predictor):
         extreme = predictor[far]
         odds[far] = logsumexp(log_expit(extreme), axis=1) - logsumexp(log_expit(-extreme), axis=1)
     return odds
-
-
-def _weight(value, name, default):
-    return default if check_scale(value, name) == "auto" else value

@@ -96,6 +96,11 @@ def check_scale(value, name):
     return value if isinstance(value, str) and value == "auto" else check_positive(value, name)
 
 
+def weight_or(value, name, default):
+    """Return a weight of the moment report, or its default for "auto"."""
+    return default if check_scale(value, name) == "auto" else value
+
+
 def _features_of(protocol, width):
     """Number of features whose reports have this width: the width grows with it."""
     n_features = 1
