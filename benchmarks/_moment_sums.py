@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from skldp.protocols import Aggregate
-from skldp.protocols._aggregate import Tally
+from skldp.protocols._tallies import Tally
 
 
 def simulated_sums(protocol, X, y, n_clients, rng):

@@ -22,7 +22,7 @@ from skldp import LDPBayesLinearRegression, LDPSGDRegressor
 from skldp.models import LinearModel
 from skldp.privacy import gaussian_sigma, paper_moment_bound
 from skldp.protocols import Aggregate, MomentProtocol
-from skldp.protocols._aggregate import Tally
+from skldp.protocols._tallies import Tally
 from skldp.sampling import sample
 
 SEED = 20220504

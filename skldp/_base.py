@@ -1,5 +1,6 @@
 """The shape of every Bayesian estimator: fit = privatize, aggregate, infer."""
 
+import dataclasses
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -9,9 +10,11 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from skldp._budgets import cohorts
+from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta
-from skldp.exceptions import InvalidParameterError
-from skldp.protocols._aggregate import Aggregate
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.protocols._aggregate import BUDGET_FIELDS, Aggregate
 from skldp.sampling._posterior import stack
 from skldp.sampling._run import sample
 
@@ -45,22 +48,24 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     def _describe(self, posterior, aggregate):
         """Fitted attributes that summarise the posterior, as a dict."""
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, sample_epsilon=None):
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
-            Records. They are used by :meth:`privatize` alone.
+            Records. They are used by the simulated clients alone.
         y : ignored
             Present for scikit-learn's API.
+        sample_epsilon : array-like of shape (n_clients,), default=None
+            Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
 
         Returns
         -------
         self
         """
-        reports = self.privatize(X)  # raw data ends here
-        self.fit_reports(reports)
+        records = self._check_records(X)
+        self.fit_reports(self._simulate(self.protocol(records.shape[1]), records, None, sample_epsilon))
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -87,8 +92,9 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        reports : array-like of int, shape (n, n_report)
-            Reports under this estimator's protocol. Every row is checked.
+        reports : array, DataFrame, iterable of chunks, or dask array
+            Reports under this estimator's protocol, a row of integers for each client. Every row is checked. Chunks are
+            added up side by side when joblib is told so, by ``n_jobs`` or ``joblib.parallel_config``.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is left out and counted.
 
@@ -97,17 +103,14 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         Aggregate
             Small and picklable; ``+`` merges, also with aggregates of cohorts with other budgets.
         """
-        reports = np.asarray(reports)
-        if reports.ndim == 1:
-            reports = reports[:, None]
-        return self._protocol_of_reports(reports).aggregate(reports, on_invalid)
+        return add_up(reports, lambda rows: self._counter(rows, on_invalid), self.n_jobs)
 
     def fit_reports(self, reports, on_invalid="raise"):
         """Infer from reports that were collected from clients.
 
         Parameters
         ----------
-        reports : array, DataFrame, iterable of chunks, or Aggregate
+        reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
             Reports under this estimator's protocol, whole, in pieces, or added up already.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is left out and counted.
@@ -116,7 +119,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        aggregate = self._aggregate_all(reports, on_invalid)
+        aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         if aggregate.n_reports == 0:
             warnings.warn("There is not a single report: the posterior is the prior.", UserWarning, stacklevel=2)
@@ -157,25 +160,39 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     def _protocol_of_reports(self, reports):
         return self.protocol(reports.shape[1])
 
-    def _aggregate_all(self, reports, on_invalid):
-        if isinstance(reports, Aggregate):
-            return reports
-        if hasattr(reports, "__array__") or _is_rows(reports):
-            return self.aggregate(reports, on_invalid)
+    def _counter(self, reports, on_invalid):
+        """What adds up reports like these, rows or an aggregate."""
+        known = isinstance(reports, Aggregate)
+        return Counter(reports.protocol if known else self._protocol_of_reports(reports), on_invalid)
+
+    def _simulate(self, protocol, X, y, sample_epsilon):
+        """Aggregate of the reports of simulated clients, each under its own budget. Raw data ends here."""
         total = 0
-        for chunk in reports:
-            total = total + (chunk if isinstance(chunk, Aggregate) else self.aggregate(chunk, on_invalid))
-        if not isinstance(total, Aggregate):
-            raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
+        for part, rows in cohorts(protocol, sample_epsilon, len(X)):
+            total = total + self._simulate_cohort(part, X[rows], None if y is None else y[rows])
         return total
 
+    def _simulate_cohort(self, protocol, X, y):
+        return protocol.aggregate(protocol._randomize(X, y, self.random_state))
+
+    def _expected_protocol(self, found):
+        """The protocol of reports that this estimator reads, given one that came."""
+        return self.protocol(found.n_features)
+
     def _check_aggregate(self, aggregate):
-        expected = self.protocol(aggregate.protocol.n_features)
-        if type(aggregate.protocol) is not type(expected):
+        found = aggregate.protocol
+        expected = self._expected_protocol(found)
+        if type(found) is not type(expected):
             raise TypeError(
-                f"{type(self).__name__} reads reports of {type(expected).__name__}; "
-                f"got {type(aggregate.protocol).__name__}."
+                f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}."
             )
+        for field in dataclasses.fields(found):
+            here, there = getattr(expected, field.name), getattr(found, field.name)
+            if field.name not in BUDGET_FIELDS and here != there:
+                raise InvalidReportError(
+                    f"These reports came under another collection: {field.name} is {there!r} there, and this "
+                    f"{type(self).__name__} has {here!r}. Give it the parameters that the reports were made with."
+                )
 
     def _infer(self, aggregate):
         seed = sampling_seed(self.random_state)
@@ -204,10 +221,3 @@ def sampling_seed(random_state):
     raise InvalidParameterError(
         f"random_state must be None, an int, or a NumPy Generator or RandomState, got {random_state!r}."
     )
-
-
-def _is_rows(reports):
-    """Whether a list holds rows of integers rather than chunks."""
-    if not isinstance(reports, (list, tuple)) or len(reports) == 0:
-        return False
-    return not isinstance(reports[0], Aggregate) and np.ndim(reports[0]) <= 1

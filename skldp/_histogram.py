@@ -1,19 +1,24 @@
 """Category frequencies with honest uncertainty."""
 
+import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._base import BaseLDPEstimator
 from skldp._categories import check_list, distinct_rows
+from skldp._streams import Counter, as_rows
 from skldp._validation import check_fraction, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._category_likelihoods import CountLikelihood, unbiased
 from skldp.models._histogram import histogram_model, likelihood_kind
+from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol
+from skldp.protocols._tallies import RowTally
 
-_MOST_ROWS = 50_000_000  # bits of reports up to which the rows are kept
+_MOST_BITS = 50_000_000  # of reports, up to which "auto" keeps the rows
 
 
 class LDPHistogram(BaseLDPEstimator):
@@ -129,9 +134,10 @@ class LDPHistogram(BaseLDPEstimator):
         ndarray of int, shape (n_clients, n_report)
             Reports, as they would travel.
         """
-        return self._privatize(X)[1]
+        protocol, records = self._protocol_for_records(X)
+        return protocol._randomize(records, None, self.random_state)
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, sample_epsilon=None):
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -140,17 +146,19 @@ class LDPHistogram(BaseLDPEstimator):
             Records; a row is a category.
         y : ignored
             Present for scikit-learn's API.
+        sample_epsilon : array-like of shape (n_clients,), default=None
+            Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
 
         Returns
         -------
         self
         """
-        protocol, reports = self._privatize(X)  # raw data ends here
-        self.fit_reports(protocol.aggregate(reports, keep_rows=self._keep_rows(reports)))
+        protocol, records = self._protocol_for_records(X)
+        self.fit_reports(self._simulate(protocol, records, None, sample_epsilon))
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def _privatize(self, X):
+    def _protocol_for_records(self, X):
         X = self._check_records(X)
         categories = self.categories
         if categories is None:
@@ -164,42 +172,32 @@ class LDPHistogram(BaseLDPEstimator):
         protocol = self._protocol_for(categories, X.shape[1])
         if (protocol.codes(X) < 0).any():
             raise ValueError("X has values that are none of categories. Add them there, or leave them out of X.")
-        return protocol, protocol._randomize(X, None, self.random_state)
+        return protocol, X
+
+    def _simulate_cohort(self, protocol, X, y):
+        return self._counting(protocol, "raise")(protocol._randomize(X, y, self.random_state))
 
     def _check_records(self, X):
         if isinstance(X, (list, tuple)):
             X = np.asarray(X, dtype=object)
         return check_array(X, dtype=None, estimator=self)
 
-    def aggregate(self, reports, on_invalid="raise"):
-        """Add reports up into the statistic that :meth:`fit_reports` needs.
-
-        Parameters
-        ----------
-        reports : array-like of int, shape (n, n_report)
-            Reports under this estimator's protocol. Every row is checked.
-        on_invalid : {"raise", "drop"}, default="raise"
-            Whether a report that no honest client could have sent is an error, or is left out and counted.
-
-        Returns
-        -------
-        Aggregate
-            Of the rows or of their counts, by ``likelihood``; ``+`` merges.
-        """
-        reports = np.asarray(reports)
+    def _counter(self, reports, on_invalid):
+        if isinstance(reports, Aggregate):
+            return self._counting(reports.protocol, on_invalid)
         n_features = 1 if self.categories is None else _columns(self.categories)
-        return self.protocol(n_features).aggregate(reports, on_invalid, keep_rows=self._keep_rows(reports))
+        return self._counting(self.protocol(n_features), on_invalid)
 
-    def _keep_rows(self, reports):
+    def _counting(self, protocol, on_invalid):
         if self.likelihood not in ("auto", "exact", "counts"):
             raise InvalidParameterError(f'likelihood must be "auto", "exact" or "counts", got {self.likelihood!r}.')
-        return self.likelihood == "exact" or (self.likelihood == "auto" and reports.size <= _MOST_ROWS)
+        most_bits = {"auto": _MOST_BITS, "exact": math.inf, "counts": 0}[self.likelihood]
+        return _CategoryCounter(protocol, on_invalid, most_bits)
 
-    def _check_aggregate(self, aggregate):
-        if not isinstance(aggregate.protocol, CategoryProtocol):
-            raise TypeError(
-                f"{type(self).__name__} reads reports of CategoryProtocol; got {type(aggregate.protocol).__name__}."
-            )
+    def _expected_protocol(self, found):
+        # Categories that were read off the data are the reports' own.
+        categories = getattr(found, "categories", (0, 1)) if self.categories is None else self.categories
+        return self._protocol_for(categories, found.n_features)
 
     def _models(self, aggregate):
         concentration = check_positive(self.concentration, "concentration")
@@ -338,6 +336,27 @@ def project_on_simplex(estimate):
     descending = np.sort(estimate)[::-1]
     excess = (np.cumsum(descending) - 1) / np.arange(1, len(descending) + 1)
     return np.maximum(estimate - excess[np.flatnonzero(descending > excess)[-1]], 0.0)
+
+
+@dataclass(frozen=True)
+class _CategoryCounter(Counter):
+    """Keep the rows of reports that are few, so that the exact likelihood can be had, and the counts of many."""
+
+    most_bits: float
+
+    def __call__(self, reports):
+        if isinstance(reports, Aggregate):
+            return reports
+        return self.protocol.aggregate(as_rows(reports), self.on_invalid, keep_rows=self.most_bits)
+
+    def trim(self, aggregate):
+        """Give up the rows of a cohort that has grown large."""
+        parts = {protocol: tally.without_rows() if self._is_large(tally) else tally
+                 for protocol, tally in aggregate.parts.items()}
+        return Aggregate(parts, aggregate.n_rejected)
+
+    def _is_large(self, tally):
+        return isinstance(tally, RowTally) and tally.n_reports * tally.width > self.most_bits
 
 
 def _columns(categories):

@@ -199,12 +199,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             return self._protocol_for(self.protocol_.classes, self.protocol_.n_features)
         return super()._protocol_of_reports(reports)
 
-    def _check_aggregate(self, aggregate):
-        expected = LabelMomentProtocol if self.collect == "statistics" else LabelRecordProtocol
-        if not isinstance(aggregate.protocol, expected):
-            raise TypeError(
-                f"{type(self).__name__} reads reports of {expected.__name__}; got {type(aggregate.protocol).__name__}."
-            )
+    def _expected_protocol(self, found):
+        # Classes that were read off the data are the reports' own.
+        classes = getattr(found, "classes", (0, 1)) if self.classes is None else self.classes
+        return self._protocol_for(classes, found.n_features)
 
     def _models(self, aggregate):
         priors = {"prior_scale": check_scale(self.prior_scale, "prior_scale"),

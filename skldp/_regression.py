@@ -11,7 +11,7 @@ from skldp.exceptions import InvalidParameterError
 class BaseLDPRegression(BaseLDPEstimator):
     """An estimator of a response from a vector of bounded norm."""
 
-    def fit(self, X, y):  # type: ignore[override]
+    def fit(self, X, y, *, sample_epsilon=None):  # type: ignore[override]
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -21,6 +21,8 @@ class BaseLDPRegression(BaseLDPEstimator):
             number of reports.
         y : array-like of shape (n_clients,)
             Responses.
+        sample_epsilon : array-like of shape (n_clients,), default=None
+            Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
 
         Returns
         -------
@@ -28,8 +30,7 @@ class BaseLDPRegression(BaseLDPEstimator):
         """
         records, response = self._check_labelled(X, y)
         protocol = self._protocol_for_records(records, response)
-        chunks = protocol._chunks(records, response, self.random_state)  # raw data ends here
-        self.fit_reports(sum(protocol.aggregate(chunk) for chunk in chunks))
+        self.fit_reports(self._simulate(protocol, records, response, sample_epsilon))
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -50,6 +51,9 @@ class BaseLDPRegression(BaseLDPEstimator):
         """
         X, y = self._check_labelled(X, y)
         return self._protocol_for_records(X, y)._randomize(X, y, self.random_state)
+
+    def _simulate_cohort(self, protocol, X, y):
+        return sum(protocol.aggregate(chunk) for chunk in protocol._chunks(X, y, self.random_state))
 
     def _protocol_for_records(self, X, y):
         return self.protocol(X.shape[1])

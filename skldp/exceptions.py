@@ -1,6 +1,7 @@
 """The library's own warnings and errors."""
 
 __all__ = [
+    "InterruptedStreamError",
     "InvalidParameterError",
     "InvalidReportError",
     "PrivacyLeakWarning",
@@ -13,6 +14,16 @@ class PrivacyLeakWarning(UserWarning):
 
     The privacy guarantee covers the reports only. A category list or a set of
     class labels learned from the records is published without any noise.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skldp import LDPHistogram
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     reports = LDPHistogram(random_state=0).privatize([["cat"], ["dog"]])
+    >>> caught[0].category.__name__
+    'PrivacyLeakWarning'
     """
 
 
@@ -21,12 +32,80 @@ class SeededNoiseWarning(UserWarning):
 
     Anyone who knows the seed can subtract the noise. Seeds are for
     simulations; a client leaves ``random_state`` at ``None``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skldp.protocols import ValueProtocol
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     report = ValueProtocol(bounds=(0, 10)).privatize([3.0], random_state=0)
+    >>> caught[0].category.__name__
+    'SeededNoiseWarning'
     """
 
 
 class InvalidParameterError(ValueError, TypeError):
-    """A public parameter is outside its domain or of the wrong type."""
+    """A public parameter is outside its domain or of the wrong type.
+
+    Examples
+    --------
+    >>> from skldp.exceptions import InvalidParameterError
+    >>> from skldp.mechanisms import Laplace
+    >>> try:
+    ...     Laplace(epsilon=-1.0)
+    ... except InvalidParameterError:
+    ...     print("epsilon is refused")
+    epsilon is refused
+    """
 
 
 class InvalidReportError(ValueError):
-    """A report that no honest client could have sent under the protocol."""
+    """A report that no honest client could have sent under the protocol.
+
+    Attributes
+    ----------
+    aggregate : Aggregate or None
+        What had been added up before, in a stream of chunks.
+
+    Examples
+    --------
+    >>> from skldp.exceptions import InvalidReportError
+    >>> from skldp.protocols import ValueProtocol
+    >>> try:
+    ...     ValueProtocol(bounds=(0, 10)).aggregate([[10**6]])
+    ... except InvalidReportError:
+    ...     print("the report is refused")
+    the report is refused
+    """
+
+    def __init__(self, message, aggregate=None):
+        super().__init__(message)
+        self.aggregate = aggregate
+
+
+class InterruptedStreamError(RuntimeError):
+    """The source of a stream of reports failed.
+
+    Attributes
+    ----------
+    aggregate : Aggregate or None
+        What had been added up before.
+
+    Examples
+    --------
+    >>> from skldp import LDPGaussian
+    >>> from skldp.exceptions import InterruptedStreamError
+    >>> def chunks():
+    ...     yield [[512], [600]]
+    ...     raise OSError("the disk is gone")
+    >>> try:
+    ...     LDPGaussian().aggregate(chunks())
+    ... except InterruptedStreamError as error:
+    ...     print(error.aggregate)
+    Aggregate(2 reports; epsilon 1; 0 rejected)
+    """
+
+    def __init__(self, message, aggregate=None):
+        super().__init__(message)
+        self.aggregate = aggregate

@@ -10,13 +10,13 @@ import skldp
 ROOT = pathlib.Path(skldp.__file__).parent
 LAYERS = {
     "exceptions": -1,
-    "_validation": 0, "_categories": 0,
+    "_validation": 0, "_categories": 0, "_show_versions": 0,
     "privacy": 1,
     "mechanisms": 2,
     "protocols": 3,
     "models": 4,
     "sampling": 5,
-    "_base": 6,
+    "_budgets": 5.5, "_streams": 5.5, "_base": 6,
     "_perturbers": 7, "_scaler": 7, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
     "_linear_regression": 7, "_logistic_regression": 7,
     "_sgd_base": 6.5, "_sgd": 7,

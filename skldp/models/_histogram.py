@@ -16,7 +16,7 @@ from skldp.models._category_likelihoods import (
     QuadraticLikelihood,
     RowLikelihood,
 )
-from skldp.protocols._aggregate import RowTally
+from skldp.protocols._tallies import RowTally
 
 __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
 
@@ -37,6 +37,15 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     Returns
     -------
     HistogramModel
+
+    Examples
+    --------
+    >>> from skldp.models import histogram_model
+    >>> from skldp.protocols import CategoryProtocol
+    >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="rr")
+    >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a", "b", "a"])))
+    >>> model.n_params
+    3
     """
     exact = [_likelihood(protocol, tally, likelihood) for protocol, tally in aggregate.parts.items()]
     if not any(isinstance(part, RowLikelihood) for part in exact):
@@ -140,6 +149,18 @@ class SurrogateHistogramModel(HistogramModel):
         Exact, one for each protocol.
     concentration : float, default=1.0
         Parameter of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models import histogram_model
+    >>> from skldp.protocols import CategoryProtocol
+    >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="oue")
+    >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a"] * 100), keep_rows=True))
+    >>> type(model).__name__
+    'SurrogateHistogramModel'
+    >>> model.surrogate_gradient(np.zeros((5, 3))).shape
+    (5, 3)
     """
 
     def __init__(self, likelihoods, concentration=1.0):

@@ -1,4 +1,4 @@
-"""The guarantee, as pure functions: calibration, sensitivities, noise and audits."""
+"""The guarantee, as pure functions: calibration, sensitivities, noise, shuffling and audits."""
 
 from skldp.privacy._audit import AuditResult, audit_epsilon, epsilon_between, hockey_stick, noise_pmf
 from skldp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma
@@ -19,6 +19,7 @@ from skldp.privacy._sensitivity import (
     paper_moment_bound,
     weighted_moment_sensitivity,
 )
+from skldp.privacy._shuffling import shuffled_epsilon
 from skldp.privacy._thresholds import exp_lower, flip_threshold, near_threshold
 from skldp.privacy._words import SeededWords, SystemWords, word_source
 
@@ -47,6 +48,7 @@ __all__ = [
     "near_threshold",
     "noise_pmf",
     "paper_moment_bound",
+    "shuffled_epsilon",
     "uniform_below",
     "weighted_moment_sensitivity",
     "word_source",

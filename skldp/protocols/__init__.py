@@ -8,6 +8,7 @@ from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._report_files import load_reports, save_reports
 from skldp.protocols._values import ValueProtocol
 
 __all__ = [
@@ -23,4 +24,6 @@ __all__ = [
     "Protocol",
     "RecordProtocol",
     "ValueProtocol",
+    "load_reports",
+    "save_reports",
 ]

@@ -1,54 +1,13 @@
 """What the aggregator keeps: for each protocol, sums that add."""
 
 import dataclasses
-from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
-
 from skldp.exceptions import InvalidReportError
+from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, parts_from_json, save_aggregate
 
 # Cohorts may differ in these and still be added up, side by side.
-_BUDGET_FIELDS = {"epsilon", "delta"}
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Number of reports and their sums, under one protocol."""
-
-    n_reports: int
-    sums: np.ndarray
-
-    def __add__(self, other):
-        return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
-
-
-@dataclass(frozen=True, eq=False)
-class RowTally:
-    """Distinct rows of bits, packed, and how often each was reported."""
-
-    n_reports: int
-    width: int
-    rows: np.ndarray
-    multiplicity: np.ndarray
-
-    def unpacked(self):
-        """The distinct rows as a 0/1 matrix."""
-        return np.unpackbits(self.rows, axis=1, count=self.width)
-
-    @property
-    def sums(self):
-        """Column sums: what remains when the rows are given up."""
-        return self.multiplicity @ self.unpacked().astype(np.int64)
-
-    def __add__(self, other):
-        if not isinstance(other, RowTally):
-            return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
-        rows, place = np.unique(np.concatenate([self.rows, other.rows]), axis=0, return_inverse=True)
-        weights = np.concatenate([self.multiplicity, other.multiplicity])
-        multiplicity = np.zeros(len(rows), dtype=np.int64)
-        np.add.at(multiplicity, place.ravel(), weights)
-        return RowTally(self.n_reports + other.n_reports, self.width, rows, multiplicity)
+BUDGET_FIELDS = {"epsilon", "delta"}
 
 
 class Aggregate:
@@ -70,11 +29,13 @@ class Aggregate:
 
     Examples
     --------
-    >>> from skldp.protocols import ValueProtocol
+    >>> from skldp.protocols import Aggregate, ValueProtocol
     >>> protocol = ValueProtocol(epsilon=1.0, bounds=(0, 10))
     >>> monday, tuesday = (protocol.aggregate(protocol.privatize([3.0, 4.0])) for _ in range(2))
     >>> (monday + tuesday).n_reports
     4
+    >>> Aggregate.from_json(monday.to_json()) + tuesday
+    Aggregate(4 reports; epsilon 1; 0 rejected)
     """
 
     def __init__(self, parts, n_rejected=0):
@@ -121,6 +82,55 @@ class Aggregate:
         # sum() starts from 0.
         return self if other == 0 else NotImplemented
 
+    def to_json(self):
+        """Return the sums with their protocols as JSON text.
+
+        Returns
+        -------
+        str
+        """
+        return aggregate_to_json(self)
+
+    @staticmethod
+    def from_json(text):
+        """Read what :meth:`to_json` returned.
+
+        Parameters
+        ----------
+        text : str
+            The sums with their protocols.
+
+        Returns
+        -------
+        Aggregate
+        """
+        return Aggregate(*parts_from_json(text))
+
+    def save(self, file):
+        """Write the sums with their protocols to an npz file, without pickle: smaller than JSON where rows are kept.
+
+        Parameters
+        ----------
+        file : path or binary file object
+            A path is replaced as a whole or not at all.
+        """
+        save_aggregate(file, self)
+
+    @staticmethod
+    def load(file):
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        file : path or binary file object
+            The sums with their protocols.
+
+        Returns
+        -------
+        Aggregate
+        """
+        return Aggregate(*load_parts(file))
+
     def __repr__(self):
         budgets = ", ".join(f"{protocol.epsilon:g}" for protocol in self._parts)
         return f"Aggregate({self.n_reports} reports; epsilon {budgets}; {self.n_rejected} rejected)"
@@ -134,7 +144,7 @@ def _check_alike(one, other):
         )
     for field in dataclasses.fields(one):
         here, there = getattr(one, field.name), getattr(other, field.name)
-        if field.name not in _BUDGET_FIELDS and here != there:
+        if field.name not in BUDGET_FIELDS and here != there:
             raise InvalidReportError(
                 f"These aggregates do not add: {field.name} is {here!r} in one and {there!r} in the other."
             )

@@ -1,20 +1,14 @@
 """What a protocol is: the public description of one collection, which clients run and the aggregator checks."""
 
 import dataclasses
-import hashlib
-import json
-import math
 import warnings
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
 from skldp.protocols._aggregate import Aggregate
-
-FORMAT = "skldp-protocol"
-VERSION = 1
+from skldp.protocols._description import KINDS, canonical, describe, digest, parse, protocol_from
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,11 +22,9 @@ class Protocol(ABC):
     epsilon: float = 1.0
     delta: float = 0.0
 
-    _kinds: ClassVar[dict] = {}
-
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        Protocol._kinds[cls.__name__] = cls
+        KINDS[cls.__name__] = cls
 
     def privatize(self, X, y=None, random_state=None):
         """Randomise records: the client's half.
@@ -99,19 +91,24 @@ class Protocol(ABC):
         valid = self._valid_rows(reports)
         n_rejected = int(len(reports) - np.count_nonzero(valid))
         if n_rejected and on_invalid == "raise":
-            rows = ", ".join(map(str, np.flatnonzero(~valid)[:5])) + (", ..." if n_rejected > 5 else "")
-            raise InvalidReportError(
-                f"{n_rejected} of {len(reports)} reports could not have come from {type(self).__name__} (rows {rows}). "
-                f'Pass on_invalid="drop" to leave such reports out.'
-            )
+            raise self._refusal(valid, 'Pass on_invalid="drop" to leave such reports out.')
         if n_rejected:
             reports = reports[valid]
         return Aggregate({self: tally(reports)}, n_rejected)
 
+    def _refusal(self, valid, remedy):
+        """The error that names the rows which no honest client could have sent."""
+        invalid = np.flatnonzero(~valid)
+        rows = ", ".join(map(str, invalid[:5])) + (", ..." if len(invalid) > 5 else "")
+        return InvalidReportError(
+            f"{len(invalid)} of {len(valid)} reports could not have come from {type(self).__name__} (rows {rows}). "
+            f"{remedy}"
+        )
+
     @property
     def id(self):
         """Digest of the description: equal for equal protocols, whatever machine they are on."""
-        return hashlib.blake2b(self._canonical().encode(), digest_size=8).hexdigest()
+        return digest(self)
 
     def to_json(self):
         """Return the description as JSON text, to be published.
@@ -135,26 +132,10 @@ class Protocol(ABC):
         -------
         Protocol
         """
-        fields = _parse(text)
-        kind = Protocol._kinds.get(fields.pop("kind", None))
-        if kind is None:
-            raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know.")
-        known = {field.name for field in dataclasses.fields(kind)}
-        if set(fields) != known:
-            strange = ", ".join(sorted(set(fields) ^ known))
-            raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}.")
-        if fields.get("epsilon") == "inf":
-            raise InvalidParameterError(
-                "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients."
-            )
-        return kind(**{name: _freeze(value) for name, value in fields.items()})
+        return protocol_from(parse(text))
 
     def _canonical(self):
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if math.isinf(self.epsilon):
-            fields["epsilon"] = "inf"
-        description = {"format": FORMAT, "version": VERSION, "kind": type(self).__name__, **fields}
-        return json.dumps(description, sort_keys=True)
+        return canonical(describe(self))
 
     def _read(self, reports):
         reports = np.asarray(reports)
@@ -172,6 +153,11 @@ class Protocol(ABC):
         return reports
 
     @property
+    def sends_bits(self):
+        """Whether a report is a row of zeros and ones, which a file packs."""
+        return False
+
+    @property
     @abstractmethod
     def width(self):
         """Number of integers in a report."""
@@ -187,23 +173,3 @@ class Protocol(ABC):
     @abstractmethod
     def _tally(self, reports):
         """The statistic of valid reports: sums that add."""
-
-
-def _freeze(value):
-    """JSON knows lists only; a description is made of tuples."""
-    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
-
-
-def _parse(text):
-    try:
-        fields = json.loads(text)
-    except (TypeError, ValueError):
-        raise InvalidParameterError("This is not a protocol file: it is no JSON. It may have been cut short.") from None
-    if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
-        raise InvalidParameterError('This is not a protocol file of skldp: its "format" is missing or foreign.')
-    version = fields.pop("version", None)
-    if version != VERSION:
-        raise InvalidParameterError(
-            f"This protocol file has version {version!r}; this skldp reads version {VERSION}. Upgrade the older side."
-        )
-    return fields

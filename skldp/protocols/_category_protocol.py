@@ -1,5 +1,6 @@
 """One category of each client."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +12,8 @@ from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
-from skldp.protocols._aggregate import RowTally, Tally
 from skldp.protocols._base import Protocol
+from skldp.protocols._tallies import RowTally, Tally
 
 MECHANISMS: dict = {"subset": SubsetSelection, "oue": UnaryEncoding, "rr": RandomizedResponse}
 
@@ -66,6 +67,11 @@ class CategoryProtocol(Protocol):
         """Number of integers in a report."""
         return 1 if self.mechanism == "rr" else self.n_categories
 
+    @property
+    def sends_bits(self):
+        """Whether a report is a row of zeros and ones."""
+        return self.mechanism != "rr"
+
     @cached_property
     def randomizer(self):
         """The mechanism."""
@@ -94,20 +100,25 @@ class CategoryProtocol(Protocol):
             Reports of unknown origin: every row is checked.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is left out and counted.
-        keep_rows : bool, default=False
+        keep_rows : bool or float, default=False
             Keep the distinct reports and not only their column sums: what the exact likelihood of subsets and of unary
-            encoding needs. Randomised response needs counts alone.
+            encoding needs. A number is that of the bits up to which they are kept. Randomised response needs counts
+            alone.
 
         Returns
         -------
         Aggregate
         """
-        tally = self._row_tally if keep_rows and self.width > 1 else self._tally
+        most_bits = 0 if not self.sends_bits else math.inf if keep_rows is True else keep_rows
+
+        def tally(rows):
+            return self._row_tally(rows) if rows.size <= most_bits and most_bits else self._tally(rows)
+
         return self._aggregate(reports, on_invalid, tally)
 
     def _row_tally(self, reports):
         rows, multiplicity = np.unique(np.packbits(reports, axis=1), axis=0, return_counts=True)
-        return RowTally(len(reports), self.width, rows, multiplicity)
+        return RowTally(len(reports), rows, multiplicity, self.width)
 
     def _valid_rows(self, reports):
         return self.randomizer.valid(reports[:, 0] if self.mechanism == "rr" else reports)

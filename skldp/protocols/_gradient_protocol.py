@@ -17,8 +17,8 @@ from skldp.mechanisms._encoding import BALL_RADIUS, as_floats, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._words import word_source
-from skldp.protocols._aggregate import Tally
 from skldp.protocols._base import Protocol
+from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
 MECHANISMS = ("gaussian", "sphere")

@@ -7,17 +7,7 @@ import numpy as np
 
 from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.protocols._regression_protocol import LabelledProtocol
-
-
-@dataclass(frozen=True, eq=False)
-class RecordTally:
-    """The reports themselves: their likelihood has no smaller summary."""
-
-    n_reports: int
-    reports: np.ndarray
-
-    def __add__(self, other):
-        return RecordTally(self.n_reports + other.n_reports, np.concatenate([self.reports, other.reports]))
+from skldp.protocols._tallies import RecordTally
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._moments import GaussianMoments, SphereMoments
-from skldp.protocols._aggregate import Tally
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol, exact
+from skldp.protocols._tallies import Tally
 
 MECHANISMS = ("sphere", "gaussian")
 

@@ -9,8 +9,8 @@ import numpy as np
 from skldp._validation import check_delta, check_epsilon, check_positive
 from skldp.mechanisms._encoding import as_floats, clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
-from skldp.protocols._aggregate import Tally
 from skldp.protocols._regression_protocol import BoundedProtocol, exact
+from skldp.protocols._tallies import Tally
 
 _WORD_BITS = 20
 _BLOCK_ROWS = 4096  # 4096 products of two 20-bit words add up to less than 2**53: exact in floats

@@ -11,9 +11,9 @@ from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
-from skldp.protocols._aggregate import Tally
 from skldp.protocols._base import Protocol
 from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
+from skldp.protocols._tallies import Tally
 
 DEFAULT_LEVELS = {"square_wave": 1024, "laplace": 2**16, "gaussian": 2**16}
 

@@ -11,7 +11,7 @@ from skldp.models import LinearModel
 from skldp.models._covariance import CovarianceCoordinates
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
 from skldp.protocols import Aggregate, MomentProtocol, RecordProtocol
-from skldp.protocols._aggregate import Tally
+from skldp.protocols._tallies import Tally
 from skldp.sampling._density import GuardedModel, quiet
 
 KINDS = ["sphere", "gaussian", "inputs"]

@@ -13,8 +13,8 @@ from skldp.models._label_moments import LabelMomentLikelihood, LabelMoments
 from skldp.models._logistic_records import _KNOTS, _powers_by_cell, _tabulated, chebyshev_slope, mean_tanh
 from skldp.models._sigmoid import tanh_means
 from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol
-from skldp.protocols._aggregate import Tally
-from skldp.protocols._label_record_protocol import RecordTally
+from skldp.protocols._tallies import Tally
+from skldp.protocols._tallies import RecordTally
 from skldp.sampling._density import GuardedModel, quiet
 
 KINDS = ["sphere", "gaussian", "inputs"]

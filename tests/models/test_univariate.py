@@ -19,7 +19,7 @@ from skldp.models import (
 )
 from skldp.models._scipy_family import scipy_family
 from skldp.protocols import Aggregate, ValueProtocol
-from skldp.protocols._aggregate import Tally
+from skldp.protocols._tallies import Tally
 
 GAUSSIAN = GaussianFamily({"mean": NormalPrior(0.0, 2.5), "std": GammaPrior(2.0, 4.0)})
 EXPONENTIAL = ExponentialFamily({"rate": GammaPrior(2.0, 2.0)})

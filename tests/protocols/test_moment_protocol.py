@@ -11,8 +11,8 @@ import pytest
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
 from skldp.protocols import Aggregate, MomentProtocol, Protocol, RecordProtocol
-from skldp.protocols._aggregate import Tally
 from skldp.protocols._regression_protocol import CHUNK_ROWS
+from skldp.protocols._tallies import Tally
 
 # Most of what is promised here holds for noisy records as well: both have a response in an interval.
 PROTOCOLS = {

@@ -1,0 +1,174 @@
+"""Reports in whatever way they come: an array, a stream of chunks, a dask array. All end in one Aggregate."""
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
+from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._base import Protocol
+
+_FAN_IN = 8  # aggregates that one task of a dask graph adds up
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Add up one chunk of reports. Small, because it travels to the workers.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        What the reports came under.
+    on_invalid : {"raise", "drop"}
+        What to do with a report that no honest client could have sent.
+    """
+
+    protocol: Protocol
+    on_invalid: str
+
+    def __call__(self, reports):
+        """The aggregate of a chunk; an aggregate is one already."""
+        if isinstance(reports, Aggregate):
+            return reports
+        return self.protocol.aggregate(as_rows(reports), self.on_invalid)
+
+    def trim(self, aggregate):
+        """What of a growing aggregate is kept: all of it."""
+        return aggregate
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Aggregate of the chunks that could be added up, and what was wrong with the others."""
+
+    aggregate: Aggregate | None
+    problems: tuple = ()
+
+
+def as_rows(reports):
+    """Reports as an array with a row for each client."""
+    reports = np.asarray(reports)
+    return reports[:, None] if reports.ndim == 1 else reports
+
+
+def add_up(reports, counter_for, n_jobs=None):
+    """Add reports up, in whatever way they come.
+
+    Parameters
+    ----------
+    reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
+        The reports.
+    counter_for : callable
+        From some rows, or an aggregate, to the Counter of reports like them.
+    n_jobs : int or None, default=None
+        Chunks that are added up side by side, through joblib.
+
+    Returns
+    -------
+    Aggregate
+    """
+    if isinstance(reports, Aggregate):
+        return reports
+    if type(reports).__module__.partition(".")[0].startswith("dask"):
+        return _from_dask(reports, counter_for)
+    if hasattr(reports, "__array__") or _is_rows(reports):
+        rows = as_rows(reports)
+        return counter_for(rows)(rows)
+    return _from_chunks(iter(reports), counter_for, n_jobs)
+
+
+def _from_chunks(chunks, counter_for, n_jobs):
+    first = next(chunks, None)
+    if first is None:
+        raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
+    counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
+    failures: list = []
+    jobs = (delayed(_count)(counter, chunk, place)
+            for place, chunk in enumerate(chain([first], _until_failure(chunks, failures))))
+    total = _Count(None)
+    for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        total = _merge(counter, [total, one])
+        if total.problems:
+            break
+    _raise_problems(total)
+    if failures:
+        raise _interrupted(total.aggregate, failures[0]) from failures[0]
+    return total.aggregate
+
+
+def _from_dask(reports, counter_for):
+    """One task for each block of rows, wherever dask runs it, and a tree of sums."""
+    import dask
+
+    if hasattr(reports, "to_dask_array"):
+        reports = reports.to_dask_array()
+    if reports.ndim == 1:
+        reports = reports[:, None]
+    if reports.ndim != 2:
+        raise InvalidReportError(f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions.")
+    counter = counter_for(np.empty((0, reports.shape[1]), dtype=reports.dtype))
+    blocks = reports.rechunk({1: -1}).to_delayed().ravel()
+    count, merge = dask.delayed(_count, pure=False), dask.delayed(_merge, pure=False)
+    parts = [count(counter, block, place) for place, block in enumerate(blocks)]
+    while len(parts) > 1:
+        parts = [merge(counter, parts[start:start + _FAN_IN]) for start in range(0, len(parts), _FAN_IN)]
+    total = parts[0].compute()
+    _raise_problems(total)
+    return total.aggregate
+
+
+def _count(counter, chunk, place):
+    try:
+        return _Count(counter(chunk))
+    except InvalidReportError as error:
+        return _Count(None, ((place, str(error)),))
+
+
+def _merge(counter, counts):
+    """Add aggregates up. One that does not fit is a problem, and nothing of the others is lost."""
+    total, problems = None, ()
+    for one in counts:
+        problems += one.problems
+        try:
+            if one.aggregate is not None:
+                total = one.aggregate if total is None else counter.trim(total + one.aggregate)
+        except InvalidReportError as error:
+            problems += ((None, str(error)),)
+    return _Count(total, problems)
+
+
+def _raise_problems(count):
+    if count.problems:
+        place, message = count.problems[0]
+        others = f" So are {len(count.problems) - 1} other chunks." if len(count.problems) > 1 else ""
+        where = "" if place is None else f"Chunk {place} of the reports is not what it should be. "
+        raise InvalidReportError(where + message + others + _kept(count.aggregate), aggregate=count.aggregate)
+
+
+def _until_failure(chunks, failures):
+    """Chunks until their source fails; joblib would lose them with a source that raises."""
+    try:
+        yield from chunks
+    except Exception as error:
+        failures.append(error)
+
+
+def _interrupted(aggregate, failure):
+    return InterruptedStreamError(
+        f"The stream of reports broke off: {type(failure).__name__}: {failure}." + _kept(aggregate), aggregate)
+
+
+def _kept(aggregate):
+    if aggregate is None:
+        return ""
+    return (f" The {aggregate.n_reports} reports that were added up are not lost: they are the attribute `aggregate` "
+            "of this error, which fit_reports takes, alone or in a list with more.")
+
+
+def _is_rows(reports):
+    """Whether a list holds rows of integers rather than chunks."""
+    if not isinstance(reports, (list, tuple)) or len(reports) == 0:
+        return False
+    return not isinstance(reports[0], Aggregate) and np.ndim(reports[0]) <= 1

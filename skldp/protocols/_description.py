@@ -1,0 +1,90 @@
+"""Protocols as JSON: written, read and refused."""
+
+import dataclasses
+import hashlib
+import json
+import math
+
+from skldp.exceptions import InvalidParameterError
+
+FORMAT = "skldp-protocol"
+VERSION = 1
+
+KINDS: dict = {}  # every kind of protocol by its name
+
+
+def describe(protocol):
+    """The description of a protocol: plain values that JSON can hold."""
+    fields = {field.name: getattr(protocol, field.name) for field in dataclasses.fields(protocol)}
+    if math.isinf(protocol.epsilon):
+        fields["epsilon"] = "inf"
+    return {"format": FORMAT, "version": VERSION, "kind": type(protocol).__name__, **fields}
+
+
+def canonical(description):
+    """The text of a description: one and the same wherever it is written."""
+    return json.dumps(description, sort_keys=True)
+
+
+def digest(protocol):
+    """Digest of the description of a protocol."""
+    return hashlib.blake2b(canonical(describe(protocol)).encode(), digest_size=8).hexdigest()
+
+
+def parse(text, what="a protocol file", error=InvalidParameterError):
+    """A JSON object, or an error in a sentence."""
+    try:
+        fields = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise error(f"This is not {what}: it is no JSON. It may have been cut short.") from None
+    if not isinstance(fields, dict):
+        raise error(f"This is not {what}: it is JSON of another kind.")
+    return fields
+
+
+def check_format(fields, name, what, error=InvalidParameterError):
+    """Take format and version off a description, or say why it cannot be read."""
+    if fields.pop("format", None) != name:
+        raise error(f'This is not {what} of skldp: its "format" is missing or foreign.')
+    version = fields.pop("version", None)
+    if version != VERSION:
+        raise error(f"This is {what} of version {version!r}; this skldp reads version {VERSION}. "
+                    "Upgrade the older side.")
+
+
+def protocol_from(description, simulated=False):
+    """The protocol of a description.
+
+    Parameters
+    ----------
+    description : dict
+        What :func:`describe` returned, after a way through JSON.
+    simulated : bool, default=False
+        Whether to read a protocol without noise, which no client may.
+
+    Returns
+    -------
+    Protocol
+    """
+    fields = dict(description)
+    check_format(fields, FORMAT, "a protocol file")
+    kind = fields.pop("kind", None)
+    kind = KINDS.get(kind) if isinstance(kind, str) else None
+    if kind is None:
+        raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know.")
+    known = {field.name for field in dataclasses.fields(kind)}
+    if set(fields) != known:
+        strange = ", ".join(sorted(set(fields) ^ known))
+        raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}.")
+    if fields.get("epsilon") == "inf":
+        if not simulated:
+            raise InvalidParameterError(
+                "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients."
+            )
+        fields["epsilon"] = math.inf
+    return kind(**{name: _freeze(value) for name, value in fields.items()})
+
+
+def _freeze(value):
+    """JSON knows lists only; a description is made of tuples."""
+    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,116 @@
+"""Reports on disk, with the protocol they came under."""
+
+import numpy as np
+
+from skldp.exceptions import InvalidReportError
+from skldp.protocols._archive import read_archive, write_archive
+from skldp.protocols._description import VERSION, check_format, describe, digest, protocol_from
+
+__all__ = ["load_reports", "save_reports"]
+
+FORMAT = "skldp-reports"
+WHAT = "a file of reports"
+
+
+def save_reports(file, reports, protocol):
+    """Write reports with their protocol to an npz file, without pickle. Bits are packed, eight to a byte.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        A path is replaced as a whole or not at all.
+    reports : array-like of int, shape (n, width)
+        What :meth:`Protocol.privatize` returned.
+    protocol : Protocol
+        What the reports came under.
+
+    Raises
+    ------
+    InvalidReportError
+        When a report could not have come from the protocol.
+
+    See Also
+    --------
+    load_reports : The way back.
+
+    Examples
+    --------
+    >>> import io
+    >>> from skldp.protocols import ValueProtocol, load_reports, save_reports
+    >>> protocol = ValueProtocol(epsilon=1.0, bounds=(0, 10))
+    >>> file = io.BytesIO()
+    >>> save_reports(file, protocol.privatize([3.0, 4.0]), protocol)
+    >>> _ = file.seek(0)
+    >>> reports, protocol = load_reports(file)
+    >>> protocol.aggregate(reports).n_reports
+    2
+    """
+    reports = protocol._read(reports)
+    valid = protocol._valid_rows(reports)
+    if not valid.all():
+        raise protocol._refusal(valid, "Leave such reports out: reports[protocol.check(reports)].")
+    header = {"format": FORMAT, "version": VERSION, "protocol": describe(protocol), "id": digest(protocol),
+              "n_reports": len(reports)}
+    stored = np.packbits(reports.astype(bool), axis=1) if protocol.sends_bits else reports
+    write_archive(file, header, {"reports": stored})
+
+
+def load_reports(file, protocol=None):
+    """Read reports and their protocol from a file that :func:`save_reports` wrote.
+
+    Whether each row could have come from an honest client is checked by ``aggregate`` and ``fit_reports``, as for
+    reports of any other origin.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        The file.
+    protocol : Protocol or None, default=None
+        What the reports should have come under; ``None`` takes the file's word.
+
+    Returns
+    -------
+    reports : ndarray of int, shape (n, width)
+    protocol : Protocol
+        Of the file.
+
+    Raises
+    ------
+    InvalidReportError
+        When the file is damaged, foreign, of a later version, or of another protocol.
+
+    See Also
+    --------
+    save_reports : Write such a file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from skldp.protocols import CategoryProtocol, load_reports, save_reports
+    >>> protocol = CategoryProtocol(categories=("cat", "dog", "fish"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "monday.npz")
+    ...     save_reports(path, protocol.privatize(["dog", "cat"]), protocol)
+    ...     reports, _ = load_reports(path, protocol)
+    >>> reports.shape
+    (2, 3)
+    """
+    header, arrays = read_archive(file, WHAT)
+    check_format(header, FORMAT, WHAT, InvalidReportError)
+    damaged = InvalidReportError("This file of reports is damaged: its description and its reports do not agree.")
+    if not isinstance(header.get("protocol"), dict) or set(arrays) != {"reports"}:
+        raise damaged
+    found = protocol_from(header["protocol"], simulated=True)
+    if digest(found) != header.get("id"):
+        raise damaged
+    if protocol is not None and found.id != protocol.id:
+        raise InvalidReportError(
+            f"These reports came under the protocol {found.id}, not under {protocol.id}. "
+            "Fit them on their own, or add the aggregates if the protocols differ in their budget alone."
+        )
+    reports = arrays["reports"]
+    width = -(-found.width // 8) if found.sends_bits else found.width
+    whole = reports.shape == (header.get("n_reports"), width)
+    if not whole or reports.dtype.kind not in "iu" or (found.sends_bits and reports.dtype != np.uint8):
+        raise damaged
+    return (np.unpackbits(reports, axis=1, count=found.width) if found.sends_bits else reports), found
