@@ -10,22 +10,30 @@ import time
 
 import numpy as np
 
-from skldp import LDPGaussian
+from skldp import LDPGaussian, PosteriorDisplay
 
+# %%
 # What the clients hold. Nobody ever sees these numbers but their owners.
+
 heights = np.random.default_rng(0).normal(172.0, 9.0, size=(20_000, 1))
 
+# %%
 # The bounds are public: chosen from general knowledge, never from the data.
+
 model = LDPGaussian(epsilon=1.0, bounds=(120, 220))
 
+# %%
 # One report each, randomised on the client's own device with the operating system's entropy.
+
 reports = model.privatize(heights)
 print(f"A height of {heights[0, 0]:.1f} cm became the report {reports[0, 0]}, "
       f"one of the integers {model.protocol().randomizer.clamp[0]} .. {model.protocol().randomizer.clamp[1]}.")
 print(f"Every report is at most e^{model.epsilon:g} = {np.exp(model.epsilon):.2f} times as likely from one height "
       f"as from any other.\n")
 
+# %%
 # The aggregator's half: the mechanism is part of the likelihood.
+
 start = time.perf_counter()
 model.fit_reports(reports)
 print(f"Posterior from {model.n_reports_:,} reports, in {time.perf_counter() - start:.1f} s "
@@ -35,17 +43,15 @@ print(model.posterior_.summary())
 low, high = model.posterior_.interval(0.9)["mean"]
 print(f"\nWith 90 % probability the mean height lies between {low:.1f} and {high:.1f} cm.")
 
-# A picture, where matplotlib is installed (pip install "skldp[plot]").
+# %%
+# A picture, where matplotlib is installed (``pip install "skldp[plot]"``).
+
 try:
     import matplotlib.pyplot as plt
 except ImportError:
     pass
 else:
-    draws = model.sample_posterior(4000, random_state=0)
-    figure, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
-    for axis, (name, values), truth in zip(axes, draws.items(), (heights.mean(), heights.std())):
-        axis.hist(values, bins=40, density=True, color="tab:blue", alpha=0.6)
-        axis.axvline(truth, color="black", label="the clients' own")
-        axis.set(xlabel=f"{name} (cm)", yticks=[])
-    axes[0].legend(frameon=False, fontsize="small")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    PosteriorDisplay.from_estimator(model, "mean", truth=heights.mean(), ax=left)
+    PosteriorDisplay.from_estimator(model, "std", truth=heights.std(), ax=right)
     plt.show()

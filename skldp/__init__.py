@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from skldp._linear_regression import LDPBayesLinearRegression
     from skldp._logistic_regression import LDPBayesLogisticRegression
     from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
+    from skldp._plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
     from skldp._scaler import BoundedScaler
     from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
+    from skldp._show_versions import show_versions
     from skldp._univariate import LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 
 _MODULES = {
     "BoundedScaler": "_scaler",
+    "CoverageDisplay": "_plot",
     "GaussianPerturber": "_perturbers",
     "LDPBayesLinearRegression": "_linear_regression",
     "LDPBayesLogisticRegression": "_logistic_regression",
@@ -37,16 +40,21 @@ _MODULES = {
     "LDPSGDClassifier": "_sgd",
     "LDPSGDRegressor": "_sgd",
     "LaplacePerturber": "_perturbers",
+    "PosteriorDisplay": "_plot",
+    "PrivacyUtilityDisplay": "_plot",
     "RandomizedResponsePerturber": "_category_perturbers",
     "SpherePerturber": "_perturbers",
     "SquareWavePerturber": "_perturbers",
     "SubsetSelectionPerturber": "_category_perturbers",
+    "TraceDisplay": "_plot",
     "UnaryEncodingPerturber": "_category_perturbers",
     "project_on_simplex": "_histogram",
+    "show_versions": "_show_versions",
 }
 
 __all__ = [
     "BoundedScaler",
+    "CoverageDisplay",
     "GaussianPerturber",
     "LDPBayesLinearRegression",
     "LDPBayesLogisticRegression",
@@ -59,13 +67,17 @@ __all__ = [
     "LDPSGDClassifier",
     "LDPSGDRegressor",
     "LaplacePerturber",
+    "PosteriorDisplay",
+    "PrivacyUtilityDisplay",
     "RandomizedResponsePerturber",
     "SpherePerturber",
     "SquareWavePerturber",
     "SubsetSelectionPerturber",
+    "TraceDisplay",
     "UnaryEncodingPerturber",
     "__version__",
     "project_on_simplex",
+    "show_versions",
 ]
 
 

@@ -342,6 +342,8 @@ def project_on_simplex(estimate):
 class _CategoryCounter(Counter):
     """Keep the rows of reports that are few, so that the exact likelihood can be had, and the counts of many."""
 
+    protocol: CategoryProtocol
+    on_invalid: str
     most_bits: float
 
     def __call__(self, reports):

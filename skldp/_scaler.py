@@ -23,7 +23,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     centre_, scale_ : ndarray of shape (n_features,)
-        The map is (x - centre_) * scale_.
+        The map is ``(x - centre_) * scale_``.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -65,7 +65,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         The labels, in order.
     n_rounds_, n_messages_, n_rejected_ : int
         Rounds; valid reports (each is the one answer of one user to one model); reports refused.
-    loss_curve_ : ndarray of shape (n_rounds_,)
+    loss_curve_ : ndarray of shape (n_rounds,)
         Estimate, **from the reports alone**, of how far the mean loss of the model that each round was sent lies below
         that of the start (0 first, then negative where it learns). It is noisy, and costs no privacy.
     epsilon_, delta_ : float
@@ -245,8 +245,9 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
 
     Parameters
     ----------
-    epsilon, delta, data_norm, mechanism, group_size, learning_rate, power_t, clip_norm, average, fit_intercept, \
-random_state, progress
+    epsilon, delta, data_norm, mechanism, group_size, learning_rate
+        As in :class:`LDPSGDClassifier`.
+    power_t, clip_norm, average, fit_intercept, random_state, progress
         As in :class:`LDPSGDClassifier`.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response; responses are clipped to it.

@@ -143,8 +143,7 @@ class SubsetSelection(BitMechanism):
 
     def valid(self, reports):
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
-        reports = np.asarray(reports)
-        return self._binary(reports) & ((reports == 1).sum(axis=1) == self.subset_size)
+        return self._binary(reports) & (self._number_of_ones(reports) == self.subset_size)
 
 
 def _log_binomial(n, k):

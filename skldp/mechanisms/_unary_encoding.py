@@ -134,9 +134,8 @@ class UnaryEncoding(BitMechanism):
 
     def valid(self, reports):
         """Mask of the rows of zeros and ones with a plausible number of ones."""
-        reports = np.asarray(reports)
-        n_ones = (reports == 1).sum(axis=1)
-        return self._binary(reports) & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
+        binary, n_ones = self._binary(reports), self._number_of_ones(reports)
+        return binary & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
 
 
 def below_threshold(threshold, shape, source):

@@ -55,7 +55,20 @@ class CountFamily(Family):
 
 @dataclass(frozen=True)
 class GaussianFamily(Family):
-    """Normal distribution: mean and standard deviation."""
+    """Normal distribution: mean and standard deviation.
+
+    Parameters
+    ----------
+    priors : dict
+        Priors of ``mean`` and ``std``, in this order.
+
+    Examples
+    --------
+    >>> from skldp.models import GammaPrior, GaussianFamily, NormalPrior
+    >>> family = GaussianFamily({"mean": NormalPrior(0.0, 5.0), "std": GammaPrior(2.0, 2.0)})
+    >>> family.cdf(1.0, [1.0, 2.0])
+    np.float64(0.5)
+    """
 
     priors: dict
 
@@ -82,7 +95,20 @@ class GaussianFamily(Family):
 
 @dataclass(frozen=True)
 class ExponentialFamily(Family):
-    """Exponential distribution: its rate."""
+    """Exponential distribution: its rate.
+
+    Parameters
+    ----------
+    priors : dict
+        Prior of ``rate``.
+
+    Examples
+    --------
+    >>> from skldp.models import ExponentialFamily, GammaPrior
+    >>> family = ExponentialFamily({"rate": GammaPrior(2.0, 1.0)})
+    >>> round(float(family.cdf(1.0, [2.0])), 6)
+    0.864665
+    """
 
     priors: dict
 
@@ -102,7 +128,20 @@ class ExponentialFamily(Family):
 
 @dataclass(frozen=True)
 class PoissonFamily(CountFamily):
-    """Poisson distribution: its rate."""
+    """Poisson distribution: its rate.
+
+    Parameters
+    ----------
+    priors : dict
+        Prior of ``rate``.
+
+    Examples
+    --------
+    >>> from skldp.models import GammaPrior, PoissonFamily
+    >>> family = PoissonFamily({"rate": GammaPrior(2.0, 1.0)})
+    >>> round(float(family.log_density(0, [3.0])), 6)
+    -3.0
+    """
 
     priors: dict
 
@@ -119,7 +158,20 @@ class PoissonFamily(CountFamily):
 
 @dataclass(frozen=True)
 class GeometricFamily(CountFamily):
-    """Number of failures before the first success: the probability of success."""
+    """Number of failures before the first success: the probability of success.
+
+    Parameters
+    ----------
+    priors : dict
+        Prior of ``probability``.
+
+    Examples
+    --------
+    >>> from skldp.models import BetaPrior, GeometricFamily
+    >>> family = GeometricFamily({"probability": BetaPrior(1.0, 1.0)})
+    >>> round(float(family.cdf(1, [0.5])), 6)
+    0.75
+    """
 
     priors: dict
 
@@ -135,7 +187,25 @@ class GeometricFamily(CountFamily):
 
 @dataclass(frozen=True)
 class ScipyFamily(Family):
-    """Any distribution of scipy.stats, some of its parameters fixed."""
+    """Any distribution of ``scipy.stats``, some of its parameters fixed.
+
+    Parameters
+    ----------
+    distribution : scipy.stats distribution
+        Not frozen, continuous or discrete.
+    priors : dict
+        Priors of the parameters that are learned, by name.
+    fixed : dict
+        Values of the others.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from skldp.models import GammaPrior, ScipyFamily
+    >>> family = ScipyFamily(stats.gamma, {"a": GammaPrior(2.0, 1.0)}, {"loc": 0.0, "scale": 1.0})
+    >>> round(float(family.cdf(1.0, [1.0])), 6)
+    0.632121
+    """
 
     distribution: Any
     priors: dict

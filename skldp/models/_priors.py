@@ -61,7 +61,19 @@ class Prior:
 
 @dataclass(frozen=True)
 class NormalPrior(Prior):
-    """Normal with a location and a scale."""
+    """Normal with a location and a scale.
+
+    Parameters
+    ----------
+    location, scale : float
+        Mean and standard deviation.
+
+    Examples
+    --------
+    >>> from skldp.models import NormalPrior
+    >>> NormalPrior(170.0, 10.0).quantile(0.5)
+    np.float64(170.0)
+    """
 
     location: float
     scale: float
@@ -77,7 +89,22 @@ class NormalPrior(Prior):
 
 @dataclass(frozen=True)
 class GammaPrior(Prior):
-    """Gamma with a shape and a rate."""
+    """Gamma with a shape and a rate.
+
+    Parameters
+    ----------
+    shape, rate : float
+        The mean is shape / rate.
+
+    Examples
+    --------
+    >>> from skldp.models import GammaPrior
+    >>> prior = GammaPrior(1.0, 2.0)
+    >>> round(float(prior.log_density(0.5)), 6)
+    -0.306853
+    >>> prior.constrain(0.0)  # from the whole line to the positive numbers
+    np.float64(1.0)
+    """
 
     shape: float
     rate: float
@@ -95,7 +122,19 @@ class GammaPrior(Prior):
 
 @dataclass(frozen=True)
 class BetaPrior(Prior):
-    """Beta with two shapes."""
+    """Beta with two shapes.
+
+    Parameters
+    ----------
+    a, b : float
+        The mean is a / (a + b).
+
+    Examples
+    --------
+    >>> from skldp.models import BetaPrior
+    >>> BetaPrior(1.0, 1.0).quantile(0.25)
+    np.float64(0.25)
+    """
 
     a: float
     b: float
@@ -111,7 +150,20 @@ class BetaPrior(Prior):
 
 
 class ScipyPrior(Prior):
-    """Any frozen continuous distribution of scipy.stats."""
+    """Any frozen continuous distribution of ``scipy.stats``.
+
+    Parameters
+    ----------
+    frozen : frozen distribution
+        Its support is that of the parameter.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from skldp.models import ScipyPrior
+    >>> ScipyPrior(stats.uniform(0, 2)).support
+    (0.0, 2.0)
+    """
 
     def __init__(self, frozen):
         self.frozen = frozen

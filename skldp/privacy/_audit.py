@@ -153,6 +153,14 @@ class AuditResult:
         Reports behind each count.
     confidence : float
         Probability that the bound holds.
+
+    Examples
+    --------
+    >>> from skldp.mechanisms import RandomizedResponse
+    >>> from skldp.privacy import audit_epsilon
+    >>> result = audit_epsilon(RandomizedResponse(epsilon=1.0, n_categories=2), 0, 1, n_reports=20_000)
+    >>> 0.5 < result.epsilon_lower <= 1.0
+    True
     """
 
     epsilon_lower: float

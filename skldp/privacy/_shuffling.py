@@ -60,8 +60,8 @@ def shuffled_epsilon(epsilon, n_reports, delta):
     n_reports = check_integer(n_reports, "n_reports", 1)
     if not math.exp(min(epsilon, 700.0)) * 16 * math.log(2 / delta) <= n_reports:
         raise InvalidParameterError(
-            f"Shuffling {n_reports} reports of epsilon={epsilon:g} is outside the domain of the theorem, which asks for "
-            f"at least 16 exp(epsilon) log(2/delta) reports. Shuffle more reports together, or lower epsilon."
+            f"Shuffling {n_reports} reports of epsilon={epsilon:g} is outside the domain of the theorem, which asks "
+            f"for at least 16 exp(epsilon) log(2/delta) reports. Shuffle more reports together, or lower epsilon."
         )
     growth = math.exp(epsilon)
     spread = 8 * math.sqrt(growth * math.log(4 / delta) / n_reports) + 8 * growth / n_reports

@@ -93,7 +93,9 @@ def _read_part(part, beside):
     tally = kind(**{name: _array(value, beside) if isinstance(value, dict) else _count(value)
                     for name, value in fields.items()})
     if not tally.fits(protocol):
-        raise InvalidReportError(f"This aggregate file does not hold sums of reports under its {type(protocol).__name__}.")
+        raise InvalidReportError(
+            f"This aggregate file does not hold sums of reports under its {type(protocol).__name__}."
+        )
     return protocol, tally
 
 

@@ -17,6 +17,13 @@ class Protocol(ABC):
 
     Protocols are immutable, compare by value and travel as JSON. Asking the same person twice, under one protocol or
     two, spends their budgets twice.
+
+    Examples
+    --------
+    >>> from skldp.protocols import Protocol, ValueProtocol
+    >>> published = ValueProtocol(epsilon=1.0, bounds=(0, 10)).to_json()
+    >>> Protocol.from_json(published).privatize(3.0).shape
+    (1, 1)
     """
 
     epsilon: float = 1.0
@@ -139,6 +146,8 @@ class Protocol(ABC):
 
     def _read(self, reports):
         reports = np.asarray(reports)
+        if reports.shape == (0,):
+            reports = reports.reshape(0, self.width)  # an empty list, of an empty partition
         if reports.ndim == 1 and self.width == 1:
             reports = reports[:, None]
         if reports.ndim != 2 or reports.shape[1] != self.width:

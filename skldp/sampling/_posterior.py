@@ -109,13 +109,15 @@ class Posterior:
         rows = rng.choice(n_stored, size=n_samples, replace=n_samples > n_stored)
         return {name: values[rows] for name, values in flat.items()}
 
-    def summary(self, level=0.95):
+    def summary(self, level=0.95, names=None):
         """Table with one row per element of each parameter.
 
         Parameters
         ----------
         level : float, default=0.95
             Posterior probability inside the interval.
+        names : list of str or None, default=None
+            Parameters to show; all of them by default.
 
         Returns
         -------
@@ -123,15 +125,19 @@ class Posterior:
             Columns mean, sd, lower and upper end of the interval, ess_bulk,
             ess_tail, rhat. A plain table that prints alike without pandas.
         """
-        columns = self._columns(level)
-        rows = [element for name, values in self.draws.items() for element in element_names(name, values.shape[2:])]
+        names = list(self.draws) if names is None else list(names)
+        unknown = [name for name in names if name not in self.draws]
+        if unknown:
+            raise ValueError(f"names holds {unknown[0]!r}, and the parameters are {', '.join(self.draws)}.")
+        columns = self._columns(level, names)
+        rows = [element for name in names for element in element_names(name, self.draws[name].shape[2:])]
         try:
             from pandas import DataFrame
         except ImportError:
             return SummaryTable(rows, columns)
         return DataFrame(columns, index=rows)
 
-    def _columns(self, level):
+    def _columns(self, level, names):
         interval = self.interval(level)
         low, high = (f"{50 * (1 + side * level):.4g}%" for side in (-1, 1))
         by_label = {
@@ -143,7 +149,7 @@ class Posterior:
             "ess_tail": {name: _whole(values) for name, values in self.ess_tail.items()},
             "rhat": {name: np.round(values, 4) for name, values in self.rhat.items()},
         }
-        return {label: np.concatenate([np.ravel(values) for values in by_name.values()])
+        return {label: np.concatenate([np.ravel(by_name[name]) for name in names])
                 for label, by_name in by_label.items()}
 
     def to_arviz(self):

@@ -198,6 +198,12 @@ def test_sums_beyond_any_word_survive():
     np.testing.assert_array_equal(back.parts[protocol].sums, total.parts[protocol].sums)
 
 
+def test_an_empty_partition_adds_nothing():
+    protocol, reports = made("moments")
+    total = protocol.aggregate([]) + protocol.aggregate(reports)
+    assert total.n_reports == 20
+
+
 def test_a_simulation_without_noise_can_be_stored_but_no_client_runs_it():
     protocol, reports = made("no noise")
     assert Aggregate.from_json(protocol.aggregate(reports).to_json()).protocol == protocol

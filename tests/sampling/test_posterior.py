@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sampling_targets import Gaussian
 
-from skldp.sampling import sample
+from skldp.sampling import Posterior, sample
 
 
 class Several(Gaussian):
@@ -121,3 +121,15 @@ def test_to_arviz(posterior):
     data = posterior.to_arviz()
     np.testing.assert_array_equal(data["posterior"]["coef"].values, posterior.draws["coef"])
     assert dict(data["posterior"].sizes)["chain"] == posterior.draws["coef"].shape[0]
+
+
+def test_a_summary_of_some_parameters():
+    rng = np.random.default_rng(0)
+    draws = {"coef": rng.normal(size=(4, 50, 2)), "sigma": rng.normal(size=(4, 50))}
+    nan = {"coef": np.full(2, np.nan), "sigma": np.array(np.nan)}
+    posterior = Posterior(draws, rhat=nan, ess=nan, ess_tail=nan)
+    table = posterior.summary(names=["sigma"])
+    assert list(table.index) == ["sigma"]
+    assert table.loc["sigma", "mean"] == posterior.summary().loc["sigma", "mean"]
+    with pytest.raises(ValueError, match="names holds 'alpha'"):
+        posterior.summary(names=["alpha"])

@@ -1,0 +1,128 @@
+"""What the displays share: matplotlib on demand, fitted posteriors, names of elements, tables of results."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skldp.exceptions import InvalidParameterError
+
+
+def pyplot():
+    """Return matplotlib's pyplot, or say how to get it."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError('Displays need matplotlib; install it with: pip install "skldp[plot]"') from error
+    return plt
+
+
+def axes_or_new(ax, figsize=None):
+    """Return the axes to draw on, new ones unless given, and their figure."""
+    plt = pyplot()
+    if ax is None:
+        _, ax = plt.subplots(figsize=figsize, layout="constrained")
+    return ax, ax.figure
+
+
+def legend_above(ax, last=()):
+    """Put a legend of all that is on the axes above them, where it hides nothing; ``last`` are artists named last."""
+    by_label: dict = {}
+    for handle, label in zip(*ax.get_legend_handles_labels()):
+        by_label.setdefault(label, handle)
+    for artist in last:
+        if artist.get_label() in by_label:
+            by_label[artist.get_label()] = by_label.pop(artist.get_label())
+    if by_label:
+        ax.legend(by_label.values(), by_label, loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False,
+                  ncols=_n_columns(ax, by_label), fontsize="small", borderaxespad=0.2, columnspacing=1.0,
+                  handletextpad=0.5, handlelength=1.6)
+
+
+def _n_columns(ax, labels):
+    """Columns of a legend that are likely to fit: small letters are a sixteenth of an inch, a handle takes five."""
+    room = 16 * ax.bbox.width / ax.figure.dpi
+    widths = [len(label) + 5 for label in labels]
+    return len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
+
+
+def fitted(estimator):
+    """Return the estimator that has the posterior: the last step of a pipeline, after a check that it was fitted."""
+    if isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    if not hasattr(estimator, "sample_posterior"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no posterior. Pass a Bayesian estimator of skldp, such as LDPGaussian."
+        )
+    check_is_fitted(estimator, "posterior_")
+    return estimator
+
+
+def parameter(estimator, name):
+    """Return the draws of a parameter, of shape (chain, draw, ...)."""
+    draws = estimator.posterior_.draws
+    if not isinstance(name, str) or name not in draws:
+        raise InvalidParameterError(
+            f"The posterior of {type(estimator).__name__} has no parameter {name!r}. Choose from {quoted(draws)}."
+        )
+    return draws[name]
+
+
+def element_labels(estimator, name, shape):
+    """Names of the elements of a parameter, by its public categories or features where there are any."""
+    if not shape:
+        return [name]
+    names = _axis_names(estimator, shape[-1])
+    return [", ".join(names[i] for i in position) for position in np.ndindex(shape)]
+
+
+def full_label(name, label):
+    """The label of an element together with the name of its parameter, as in ``coef[age]``."""
+    return name if label == name else f"{name}[{label}]"
+
+
+def distinct_positions(draws):
+    """Positions of a parameter's elements; of a symmetric matrix those on and above the diagonal."""
+    shape = draws.shape[2:]
+    symmetric = len(shape) == 2 and np.array_equal(draws, draws.swapaxes(2, 3))
+    return [position for position in np.ndindex(shape) if not symmetric or position[0] <= position[1]]
+
+
+def columns(results, required, optional=()):
+    """Columns of a table of results, as a dict of arrays.
+
+    Parameters
+    ----------
+    results : DataFrame, dict of columns, or list of dicts
+        The table; numbers may be strings, as read from a file.
+    required, optional : sequence of str
+        Columns that must be there, and columns that are taken along if they are.
+    """
+    if isinstance(results, (list, tuple)):
+        keys = list(results[0]) if results else []
+        results = {key: [row[key] for row in results] for key in keys}
+    missing = [name for name in required if name not in results]
+    if missing:
+        raise InvalidParameterError(
+            f"The results have no column {quoted(missing)}. The columns are {quoted(results) or 'none'}."
+        )
+    return {name: np.asarray(results[name]) for name in (*required, *optional) if name in results}
+
+
+def numbers(table, name):
+    """A column of a table as floats, or a sentence."""
+    try:
+        return table[name].astype(float)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"The column {name!r} must hold numbers.") from error
+
+
+def quoted(names):
+    """Names in quotation marks, with commas."""
+    return ", ".join(repr(str(name)) for name in names)
+
+
+def _axis_names(estimator, length):
+    if hasattr(estimator, "categories_"):
+        return [", ".join(map(str, np.atleast_1d(category).tolist())) for category in estimator.categories_]
+    names = getattr(estimator, "feature_names_in_", ())
+    return [str(name) for name in names] if len(names) == length else [str(i) for i in range(length)]

@@ -1,0 +1,50 @@
+"""The documentation is complete, and what it says runs."""
+
+import doctest
+import importlib
+import pathlib
+
+import pytest
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+PACKAGES = ("skldp", "skldp.exceptions", "skldp.mechanisms", "skldp.models", "skldp.privacy", "skldp.protocols",
+            "skldp.sampling")
+NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__
+         if not name.startswith("__")]
+PAGES = sorted(path for folder in ("guide", "method") for path in (DOCS / folder).glob("*.rst"))
+
+
+def referenced_names():
+    """Pairs of a package and a name that the tables of the reference list."""
+    for page in sorted((DOCS / "api").glob("*.rst")):
+        package, in_table = None, False
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith(".. module::"):
+                package = line.split("::")[1].strip()
+            if line and not line.startswith(" "):
+                in_table = line.startswith(".. autosummary::")
+            elif in_table and line.strip() and not line.strip().startswith(":"):
+                yield package, line.strip()
+
+
+@pytest.mark.parametrize("package, name", NAMES, ids=[f"{package}.{name}" for package, name in NAMES])
+def test_every_public_name_has_a_runnable_example(package, name):
+    text = getattr(importlib.import_module(package), name).__doc__
+    assert text, "no docstring"
+    before, section, examples = text.partition("Examples\n")
+    assert section and ">>>" in examples, "no section Examples with an example that runs"
+
+
+def test_the_reference_lists_every_public_name_once_and_no_other():
+    listed = list(referenced_names())
+    assert len(set(listed)) == len(listed)
+    assert set(NAMES) - set(listed) == set(), "add these to docs/api"
+    assert set(listed) - set(NAMES) == set(), "these are not public"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_the_examples_on_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples may write files
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=options, encoding="utf-8")
+    assert failed == 0
