@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._budgets import cohorts
+from skldp._influence import influence
 from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError, InvalidReportError
@@ -130,6 +131,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         for name, value in self._describe(posterior, aggregate).items():
             setattr(self, name, value)
         self.posterior_ = posterior
+        self.aggregate_ = aggregate
         self.protocol_ = aggregate.protocol
         self.epsilon_, self.delta_ = aggregate.epsilon, aggregate.delta
         self.n_reports_, self.n_rejected_ = aggregate.n_reports, aggregate.n_rejected
@@ -153,6 +155,40 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "posterior_")
         check_integer(n_samples, "n_samples", 1)
         return self.posterior_.sample(n_samples, np.random.default_rng(sampling_seed(random_state)))
+
+    def influence_bound(self, n_fakes):
+        r"""How far forged reports could have pulled the posterior means.
+
+        Anybody can send a well-formed report that is a lie, and no check can tell: that is inherent to local privacy.
+        This says how much it can matter.
+
+        Parameters
+        ----------
+        n_fakes : int
+            Number of forged reports, which pass every check of the protocol.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By parameter, the largest change of its posterior mean; compare it with the posterior's standard deviation.
+
+        Notes
+        -----
+        ``n_fakes`` times the largest :math:`|\mathrm{Cov}(g, \ell_r)|` over the reports r, under the posterior, where
+        :math:`\ell_r` is the log-likelihood of one report. It is of the first order: good while the forged reports are
+        a small share of all, and no longer a bound beyond. Categories use the likelihood of counts; of noisy records
+        with labels only extreme ones are tried.
+        """
+        check_is_fitted(self, "posterior_")
+        check_integer(n_fakes, "n_fakes", 0)
+        draws = [memory.draws for memory in self.posterior_.memories]
+        found = influence(self._influenced_models, self.aggregate_, draws)
+        if len(found) > 1:
+            found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
+        return {name: n_fakes * value for name, value in found[0].items()}
+
+    def _influenced_models(self, aggregate):
+        return self._models(aggregate)
 
     def _check_records(self, X):
         return check_array(X, dtype=np.float64, estimator=self)

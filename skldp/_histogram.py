@@ -110,7 +110,8 @@ class LDPHistogram(BaseLDPEstimator):
         CategoryProtocol
         """
         if self.categories is None:
-            raise InvalidParameterError("categories must be given: a protocol is public, and so are its categories.")
+            raise InvalidParameterError("categories must be given: a protocol is public, and so are its categories. "
+                                        "Pass categories= to the estimator.")
         return self._protocol_for(self.categories, n_features)
 
     def _protocol_for(self, categories, n_features):
@@ -171,7 +172,8 @@ class LDPHistogram(BaseLDPEstimator):
             categories = distinct_rows(X)
         protocol = self._protocol_for(categories, X.shape[1])
         if (protocol.codes(X) < 0).any():
-            raise ValueError("X has values that are none of categories. Add them there, or leave them out of X.")
+            raise ValueError("X has values that are none of categories. "
+                             "Add them to categories, or leave their rows out.")
         return protocol, X
 
     def _simulate_cohort(self, protocol, X, y):
@@ -202,6 +204,10 @@ class LDPHistogram(BaseLDPEstimator):
     def _models(self, aggregate):
         concentration = check_positive(self.concentration, "concentration")
         return [histogram_model(aggregate, concentration, self.likelihood)]
+
+    def _influenced_models(self, aggregate):
+        # Rows have been given up by then.
+        return [histogram_model(aggregate, check_positive(self.concentration, "concentration"))]
 
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol

@@ -58,7 +58,7 @@ class MomentMechanism(Mechanism):
         if max(self.y_weight, self.intercept_weight) > _LARGEST_WEIGHT:
             raise InvalidParameterError(
                 f"y_weight and intercept_weight must be at most {_LARGEST_WEIGHT}, where x has length 1; got "
-                f"{self.y_weight!r} and {self.intercept_weight!r}."
+                f"{self.y_weight!r} and {self.intercept_weight!r}. Lower the larger one."
             )
 
     @property
@@ -249,7 +249,8 @@ class GaussianMoments(MomentMechanism):
         for name in ("y_weight", "intercept_weight"):
             rounded = round(getattr(self, name) * MOMENT_RADIUS) / MOMENT_RADIUS
             if rounded == 0 and getattr(self, name) > 0:
-                raise InvalidParameterError(f"{name}={getattr(self, name)!r} is below the grid of 1/{MOMENT_RADIUS}.")
+                raise InvalidParameterError(f"{name}={getattr(self, name)!r} is below the grid of 1/{MOMENT_RADIUS} "
+                                            f"and would become 0. Raise it.")
             object.__setattr__(self, name, rounded)
         if self.private and self._slack > self.epsilon / 4:
             raise InvalidParameterError(

@@ -141,6 +141,11 @@ class SubsetSelection(BitMechanism):
         value = np.where(codes < 0, -_log_binomial(d, size), value)
         return np.where(valid, value, -np.inf)
 
+    @property
+    def ones_range(self):
+        """Fewest and most ones of a report: the size of the subset is both."""
+        return self.subset_size, self.subset_size
+
     def valid(self, reports):
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
         return self._binary(reports) & (self._number_of_ones(reports) == self.subset_size)

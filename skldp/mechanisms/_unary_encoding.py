@@ -122,8 +122,8 @@ class UnaryEncoding(BitMechanism):
         return np.where(binary, value, -np.inf)
 
     @cached_property
-    def _window(self):
-        """Number of ones that an honest report has, but for 1e-9 on either side."""
+    def ones_range(self):
+        """Fewest and most ones that an honest report has, but for 1e-9 on either side."""
         if not self.private:
             return 1, 1
         n_others, k = self.n_categories - 1, np.arange(self.n_categories)
@@ -135,7 +135,7 @@ class UnaryEncoding(BitMechanism):
     def valid(self, reports):
         """Mask of the rows of zeros and ones with a plausible number of ones."""
         binary, n_ones = self._binary(reports), self._number_of_ones(reports)
-        return binary & (n_ones >= self._window[0]) & (n_ones <= self._window[1])
+        return binary & (n_ones >= self.ones_range[0]) & (n_ones <= self.ones_range[1])
 
 
 def below_threshold(threshold, shape, source):

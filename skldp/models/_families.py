@@ -37,11 +37,13 @@ class Family:
 
     def log_laplace(self, z, parameters, bounds, scale):
         """Log-density of a clipped value plus Laplace noise."""
-        raise InvalidParameterError(f"{type(self).__name__} has no closed form under Laplace noise.")
+        raise InvalidParameterError(f"{type(self).__name__} has no closed form under Laplace noise. "
+                                    'Use mechanism="square_wave".')
 
     def log_gaussian(self, z, parameters, bounds, sigma):
         """Log-density of a clipped value plus Gaussian noise."""
-        raise InvalidParameterError(f"{type(self).__name__} has no closed form under Gaussian noise.")
+        raise InvalidParameterError(f"{type(self).__name__} has no closed form under Gaussian noise. "
+                                    'Use mechanism="square_wave".')
 
 
 class CountFamily(Family):

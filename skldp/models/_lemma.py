@@ -191,6 +191,7 @@ def _quadratic(h):
     coefficients = [np.asarray(coefficient, dtype=float) for coefficient in h]
     if len(coefficients) > 3:
         raise InvalidParameterError(
-            f"h has {len(coefficients)} coefficients; the exponent may have at most three, up to the square."
+            f"h has {len(coefficients)} coefficients; the exponent may have at most three, up to the square. "
+            f"Leave the higher ones out."
         )
     return coefficients + [np.zeros(())] * (3 - len(coefficients))

@@ -73,7 +73,11 @@ class LogisticRecordModel:
         self.coordinates = logistic_coordinates(aggregate.protocol, fit_intercept, prior_scale, covariance_scale,
                                                 lkj_eta)
         self.n_params, self.x_unit = self.coordinates.n_params, aggregate.protocol.data_norm
-        self.approximation = _ParabolaModel(self)
+
+    @cached_property
+    def approximation(self):
+        """The model that trajectories follow; found when it is first asked for."""
+        return _ParabolaModel(self)
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
@@ -90,6 +94,19 @@ class LogisticRecordModel:
     def initial(self):
         """The pilot estimate."""
         return self.approximation.pilot
+
+    def report_log_likelihoods(self, protocol, theta):
+        """Log-likelihood of each extreme report of a protocol, shape (n_reports, n_walkers)."""
+        mechanism, point = protocol.randomizer, self.coordinates.expand(theta)
+        predictor = Predictor(max(mechanism.noise_variance, LEAST_NOISE), point)
+        log_determinant = np.linalg.slogdet(predictor.precision)[1]
+        values = []
+        for *record, label in mechanism.decode(protocol.extreme_reports()):
+            away = record - predictor.x_mean
+            mean = tanh_means(predictor.offset + predictor.weights @ record, predictor.variance)[0]
+            values.append(0.5 * (log_determinant - np.vecdot(away, matvec(predictor.precision, away)))
+                          + np.log1p(np.maximum(mechanism.contrast * label * mean, -1 + 1e-12)))
+        return np.array(values)
 
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)

@@ -44,10 +44,12 @@ def _find(distribution):
 
         found = getattr(stats, distribution, None)
         if not hasattr(found, "cdf") or not hasattr(found, "shapes"):
-            raise InvalidParameterError(f"distribution must be the name of one in scipy.stats, got {distribution!r}.")
+            raise InvalidParameterError(f"distribution must be the name of one in scipy.stats, such as \"gamma\", got "
+                                        f"{distribution!r}.")
         return found
     if not hasattr(distribution, "cdf") or not hasattr(distribution, "shapes"):
-        raise InvalidParameterError(f"distribution must be one of scipy.stats, unfrozen, got {distribution!r}.")
+        raise InvalidParameterError(f"distribution must be one of scipy.stats, unfrozen, got {distribution!r}. "
+                                    "Pass scipy.stats.gamma, for instance, and fix parameters with priors=.")
     return distribution
 
 
@@ -75,7 +77,8 @@ def _check_given(distribution, priors):
     given = {} if priors is None else dict(priors)
     for name, value in given.items():
         if name not in names:
-            raise InvalidParameterError(f"priors has {name!r}, but the parameters are {', '.join(names)}.")
+            raise InvalidParameterError(f"priors has {name!r}, but the parameters are {', '.join(names)}. "
+                                        "Use these names.")
         if isinstance(value, Real) and not isinstance(value, bool):
             given[name] = float(value)
         elif hasattr(value, "logpdf") and hasattr(value, "support"):

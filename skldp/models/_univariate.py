@@ -62,6 +62,13 @@ class UnivariateModel:
                 total += likelihood(values)
         return np.where(np.isnan(total), -np.inf, total)
 
+    def report_log_likelihoods(self, protocol, theta):
+        """Log-likelihood of a report in each cell of a protocol, shape (n_cells, n_walkers)."""
+        with np.errstate(all="ignore"):
+            values = [prior.constrain(theta[:, [i]]) for i, prior in enumerate(self.priors)]
+            every = np.ones(protocol.cells.n_cells, dtype=np.int64)
+            return _likelihood(self.family, protocol, every).log_probabilities(values).T
+
     def initial(self):
         """The best of a grid of prior quantiles: a start for the search of the mode."""
         n_levels = {1: 41, 2: 15, 3: 8}.get(self.n_params, 4)
@@ -83,7 +90,21 @@ def _likelihood(family, protocol, counts):
     return NoiseLikelihood(family.log_laplace, protocol, counts)
 
 
-class SquareWaveLikelihood:
+class CellLikelihood:
+    """Log-likelihood of counts of reports in cells."""
+
+    counts: np.ndarray
+
+    def __call__(self, values):
+        """Log-likelihood of parameter values, shape (n_walkers,)."""
+        return self.log_probabilities(values) @ self.counts
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, up to a constant, shape (n_walkers, n_cells)."""
+        raise NotImplementedError
+
+
+class SquareWaveLikelihood(CellLikelihood):
     r"""Log-likelihood of square wave reports: exact on the grid, for anything with a CDF.
 
     Notes
@@ -99,8 +120,8 @@ class SquareWaveLikelihood:
         self.near = mechanism.near_probability / mechanism.n_near
         self.far = (1 - mechanism.near_probability) / mechanism.n_levels
 
-    def __call__(self, values):
-        """Log-likelihood of parameter values, shape (n_walkers,)."""
+    def log_probabilities(self, values):
+        """Log-probability of every cell, up to a constant, shape (n_walkers, n_cells)."""
         cdf = self.family.cdf(self.edges, values)
         margin = self.mechanism.n_near
         # C is 0 left of the grid and 1 from its last point on, so a window that leaves the grid needs no exception.
@@ -114,10 +135,10 @@ class SquareWaveLikelihood:
         if self.far == 0:
             # Without noise a cell can have no probability at all: keep the logarithm finite, far below any other.
             np.maximum(probability, 1e-300, out=probability)
-        return np.log(probability, out=probability) @ self.counts
+        return np.log(probability, out=probability)
 
 
-class NoiseLikelihood:
+class NoiseLikelihood(CellLikelihood):
     """Log-likelihood of reports under additive noise by the family's closed form, at the centres of the cells."""
 
     def __init__(self, log_marginal, protocol, counts):
@@ -125,12 +146,12 @@ class NoiseLikelihood:
         self.log_marginal, self.bounds, self.scale = log_marginal, protocol.bounds, protocol.cells.noise_scale
         self.centres, self.counts = protocol.cells.centres[occupied], counts[occupied].astype(float)
 
-    def __call__(self, values):
-        """Log-likelihood of parameter values, shape (n_walkers,)."""
-        return self.log_marginal(self.centres, values, self.bounds, self.scale) @ self.counts
+    def log_probabilities(self, values):
+        """Log-probability of every cell, up to a constant, shape (n_walkers, n_cells)."""
+        return self.log_marginal(self.centres, values, self.bounds, self.scale)
 
 
-class NoiselessLikelihood:
+class NoiselessLikelihood(CellLikelihood):
     """Log-likelihood of reports without noise: the records' own probability of each grid point, end masses included."""
 
     def __init__(self, family, protocol, counts):
@@ -143,14 +164,14 @@ class NoiselessLikelihood:
         self.below = np.where(centres - half <= lower, -np.inf, centres - half)
         self.above = np.where(centres + half >= upper, np.inf, centres + half)
 
-    def __call__(self, values):
-        """Log-likelihood of parameter values, shape (n_walkers,)."""
+    def log_probabilities(self, values):
+        """Log-probability of every cell, up to a constant, shape (n_walkers, n_cells)."""
         masses = np.where(np.isinf(self.above), 1.0, self.family.cdf(self.above, values))
         masses -= np.where(np.isinf(self.below), 0.0, self.family.cdf(self.below, values))
-        return np.log(np.maximum(masses, 1e-300)) @ self.counts
+        return np.log(np.maximum(masses, 1e-300))
 
 
-class DiscreteLaplaceLikelihood:
+class DiscreteLaplaceLikelihood(CellLikelihood):
     """Log-likelihood of Laplace reports of counts: a finite sum over the grid with the tail mass at its end, exact."""
 
     def __init__(self, family, protocol, counts):
@@ -161,7 +182,7 @@ class DiscreteLaplaceLikelihood:
         self.edges = lower + (np.arange(n_levels) + 0.5) * (upper - lower) / n_levels
         self.kernel = protocol.cells.probabilities[occupied].T
 
-    def __call__(self, values):
-        """Log-likelihood of parameter values, shape (n_walkers,)."""
+    def log_probabilities(self, values):
+        """Log-probability of every cell, up to a constant, shape (n_walkers, n_cells)."""
         masses = np.diff(self.family.cdf(self.edges, values), axis=1, prepend=0.0, append=1.0)
-        return np.log(np.maximum(masses @ self.kernel, 1e-300)) @ self.counts
+        return np.log(np.maximum(masses @ self.kernel, 1e-300))

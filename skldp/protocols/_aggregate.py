@@ -140,11 +140,12 @@ def _check_alike(one, other):
     if type(one) is not type(other):
         raise InvalidReportError(
             f"Aggregates of {type(one).__name__} and {type(other).__name__} do not add: "
-            f"they are of different collections."
+            f"they are of different collections. Fit each on its own."
         )
     for field in dataclasses.fields(one):
         here, there = getattr(one, field.name), getattr(other, field.name)
         if field.name not in BUDGET_FIELDS and here != there:
             raise InvalidReportError(
-                f"These aggregates do not add: {field.name} is {here!r} in one and {there!r} in the other."
+                f"These aggregates do not add: {field.name} is {here!r} in one and {there!r} in the other. "
+                f"Fit each on its own."
             )

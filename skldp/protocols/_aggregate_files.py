@@ -84,7 +84,8 @@ def _read_parts(header, beside):
 def _read_part(part, beside):
     protocol = protocol_from(part["protocol"], simulated=True)
     if digest(protocol) != part["id"]:
-        raise InvalidReportError("This aggregate file has been changed: the id of a protocol is not that of its text.")
+        raise InvalidReportError("This aggregate file has been changed: the id of a protocol is not that of its text. "
+                                 "Make it anew from the reports.")
     fields = dict(part["tally"])
     kind = KINDS[fields.pop("kind")]
     names = {field.name for field in dataclasses.fields(kind)}
@@ -94,7 +95,8 @@ def _read_part(part, beside):
                     for name, value in fields.items()})
     if not tally.fits(protocol):
         raise InvalidReportError(
-            f"This aggregate file does not hold sums of reports under its {type(protocol).__name__}."
+            f"This aggregate file does not hold sums of reports under its {type(protocol).__name__}. "
+            f"Make it anew from the reports."
         )
     return protocol, tally
 
@@ -124,4 +126,5 @@ def _count(value):
 
 
 def _damaged():
-    return InvalidReportError("This aggregate file is damaged: a part of its description is missing or impossible.")
+    return InvalidReportError("This aggregate file is damaged: a part of its description is missing or impossible. "
+                              "Copy it again, or make it anew from the reports.")

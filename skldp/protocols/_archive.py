@@ -52,7 +52,8 @@ def read_archive(file, what):
     header : dict
     arrays : dict of str to ndarray
     """
-    broken = InvalidReportError(f"This is not {what} of skldp, or it has been cut short or changed.")
+    broken = InvalidReportError(f"This is not {what} of skldp, or it has been cut short or changed. "
+                                "Copy the file again from where it was written.")
     try:
         opened = np.load(file, allow_pickle=False)
         if not isinstance(opened, np.lib.npyio.NpzFile):

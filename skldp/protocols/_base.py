@@ -153,7 +153,7 @@ class Protocol(ABC):
         if reports.ndim != 2 or reports.shape[1] != self.width:
             raise InvalidReportError(
                 f"Reports under this {type(self).__name__} have {self.width} columns; "
-                f"got an array of shape {reports.shape}."
+                f"got an array of shape {reports.shape}. Pass what privatize returned, a row for each client."
             )
         if reports.dtype.kind not in "iu" and reports.size:
             raise InvalidReportError(

@@ -123,6 +123,21 @@ class CategoryProtocol(Protocol):
     def _valid_rows(self, reports):
         return self.randomizer.valid(reports[:, 0] if self.mechanism == "rr" else reports)
 
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+        return np.eye(self.n_categories, dtype=np.int64)
+
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+        if not self.sends_bits:
+            return slopes.min(axis=1), slopes.max(axis=1)
+        # The best reports with a given number of ones have them where the slopes are largest.
+        fewest, most = self.randomizer.ones_range
+        descending = np.sort(slopes, axis=1)[:, ::-1]
+        high = np.cumsum(np.pad(descending, ((0, 0), (1, 0))), axis=1)[:, fewest:most + 1].max(axis=1)
+        low = np.cumsum(np.pad(descending[:, ::-1], ((0, 0), (1, 0))), axis=1)[:, fewest:most + 1].min(axis=1)
+        return low, high
+
     def _tally(self, reports):
         if self.mechanism == "rr":
             counts = np.bincount(reports[:, 0], minlength=self.n_categories)

@@ -36,16 +36,18 @@ def parse(text, what="a protocol file", error=InvalidParameterError):
     try:
         fields = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise error(f"This is not {what}: it is no JSON. It may have been cut short.") from None
+        raise error(f"This is not {what}: it is no JSON. It may have been cut short. "
+                    "Pass the whole text of the file, not its path.") from None
     if not isinstance(fields, dict):
-        raise error(f"This is not {what}: it is JSON of another kind.")
+        raise error(f"This is not {what}: it is JSON of another kind. Pass what to_json returned, unchanged.")
     return fields
 
 
 def check_format(fields, name, what, error=InvalidParameterError):
     """Take format and version off a description, or say why it cannot be read."""
     if fields.pop("format", None) != name:
-        raise error(f'This is not {what} of skldp: its "format" is missing or foreign.')
+        raise error(f'This is not {what} of skldp: its "format" is missing or foreign. '
+                    "Pass what skldp wrote, unchanged.")
     version = fields.pop("version", None)
     if version != VERSION:
         raise error(f"This is {what} of version {version!r}; this skldp reads version {VERSION}. "
@@ -71,15 +73,18 @@ def protocol_from(description, simulated=False):
     kind = fields.pop("kind", None)
     kind = KINDS.get(kind) if isinstance(kind, str) else None
     if kind is None:
-        raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know.")
+        raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know. "
+                                    "Upgrade skldp, or ask whoever published it for another.")
     known = {field.name for field in dataclasses.fields(kind)}
     if set(fields) != known:
         strange = ", ".join(sorted(set(fields) ^ known))
-        raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}.")
+        raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}. "
+                                    "Use the file as it was published, with the version of skldp that wrote it.")
     if fields.get("epsilon") == "inf":
         if not simulated:
             raise InvalidParameterError(
-                "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients."
+                "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients. "
+                "Ask for a protocol with a finite epsilon before you report."
             )
         fields["epsilon"] = math.inf
     return kind(**{name: _freeze(value) for name, value in fields.items()})

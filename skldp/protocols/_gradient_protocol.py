@@ -365,7 +365,10 @@ def _check_classes(classes):
         raise InvalidParameterError(
             "classes must be given: the labels are public and cannot be read off the private data. Give both labels."
         )
-    known = check_list(classes).tolist()
+    try:
+        known = check_list(classes).tolist()
+    except InvalidParameterError as error:
+        raise InvalidParameterError(str(error).replace("categories", "classes")) from None
     if len(known) != 2 or not all(isinstance(label, (str, Real)) for label in known):
         raise InvalidParameterError(f"classes must be two distinct labels, numbers or strings, got {classes!r}.")
     return tuple(known)

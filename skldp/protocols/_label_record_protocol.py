@@ -9,6 +9,8 @@ from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.protocols._regression_protocol import LabelledProtocol
 from skldp.protocols._tallies import RecordTally
 
+_N_CORNERS = 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRecordProtocol(LabelledProtocol):
@@ -60,6 +62,15 @@ class LabelRecordProtocol(LabelledProtocol):
         """The mechanism."""
         return LabelledRecord(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features,
                               budget_split=self.budget_split)
+
+    def extreme_reports(self):
+        """Records at corners and faces of the box of all reports, and half way there, with either label."""
+        d, top = self.n_features, self.randomizer.vector.clamp[1]
+        signs = np.random.default_rng(0).choice([-1, 1], size=(_N_CORNERS, d))
+        directions = np.concatenate([np.eye(d, dtype=int), -np.eye(d, dtype=int), signs, -signs])
+        records = np.concatenate([top * directions, top * directions // 2])
+        reports = np.array([[*record, label] for record in records.tolist() for label in (0, 1)])
+        return reports.astype(self.randomizer.report_dtype)
 
     def _tally(self, reports):
         return RecordTally(len(reports), np.array(reports, dtype=self.randomizer.report_dtype))

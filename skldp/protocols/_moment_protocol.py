@@ -9,6 +9,7 @@ import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._moments import GaussianMoments, SphereMoments
+from skldp.mechanisms._sphere import RESOLUTION
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol, exact
 from skldp.protocols._tallies import Tally
 
@@ -52,6 +53,19 @@ class _Moments(RegressionProtocol):
         """Mean of the decoded moments of a tally, in svec coordinates."""
         mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
         return self.randomizer.decode(mean[None])[0]
+
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+        largest = RESOLUTION if self.mechanism == "sphere" else self.randomizer.clamp
+        return np.diag(np.full(self.width, largest, dtype=np.int64))
+
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+        if self.mechanism == "sphere":
+            size = np.sqrt(np.vecdot(slopes, slopes))  # reports lie on a sphere whose radius is the probes' length
+        else:
+            size = np.abs(slopes).sum(axis=1)  # and these in a box whose half-widths are the probes' lengths
+        return -size, size
 
     def _tally(self, reports):
         return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))

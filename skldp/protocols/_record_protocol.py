@@ -88,6 +88,26 @@ class RecordProtocol(BoundedProtocol):
         step = np.append(1.0, np.full(self.width, self.randomizer.decode(1.0)))
         return (tally.sums / max(tally.n_reports, 1)).astype(float) * np.outer(step, step)
 
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+        # Entries of (1, z)(1, z)' on and above the diagonal, but for the first one, which is the number of reports.
+        top = self.randomizer.clamp[1]
+        size = np.append(1, np.full(self.width, top))
+        probes = []
+        for row, column in zip(*(place[1:] for place in np.triu_indices(self.width + 1))):
+            probe = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
+            probe[row, column] = probe[column, row] = int(size[row]) * int(size[column])
+            probes.append(probe)
+        return probes
+
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+        # Each entry on its own: squares lie between zero and the largest, products between its two signs.
+        rows, columns = (place[1:] for place in np.triu_indices(self.width + 1))
+        high = np.where(rows == columns, np.maximum(slopes, 0), np.abs(slopes)).sum(axis=1)
+        low = np.where(rows == columns, np.minimum(slopes, 0), -np.abs(slopes)).sum(axis=1)
+        return low, high
+
     def _tally(self, reports):
         total = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
         for start in range(0, len(reports), _BLOCK_ROWS):

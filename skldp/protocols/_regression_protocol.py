@@ -73,7 +73,7 @@ class RegressionProtocol(Protocol):
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
         if y is None:
-            raise ValueError(f"{type(self).__name__} needs y: one response for each record.")
+            raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
         y = self._numbers(y)
         if y.shape != (len(X),):
             raise ValueError(f"y must hold one response for each of the {len(X)} records, got shape {y.shape}.")

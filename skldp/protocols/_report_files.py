@@ -97,7 +97,8 @@ def load_reports(file, protocol=None):
     """
     header, arrays = read_archive(file, WHAT)
     check_format(header, FORMAT, WHAT, InvalidReportError)
-    damaged = InvalidReportError("This file of reports is damaged: its description and its reports do not agree.")
+    damaged = InvalidReportError("This file of reports is damaged: its description and its reports do not agree. "
+                                 "Copy it again from where it was written.")
     if not isinstance(header.get("protocol"), dict) or set(arrays) != {"reports"}:
         raise damaged
     found = protocol_from(header["protocol"], simulated=True)

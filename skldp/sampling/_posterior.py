@@ -50,8 +50,8 @@ class Posterior:
     ess_tail: dict
     acceptance: float = np.nan
     n_steps: int = 0
-    # Where the chains stopped and the shape they had learned, for a warm start.
-    _memory: object = field(default=None)
+    # Of each model: where the chains stopped, the shape they had learned, and draws of theta.
+    memories: tuple = field(default=())
 
     def __post_init__(self):
         for by_name in (self.draws, self.rhat, self.ess, self.ess_tail):
@@ -215,6 +215,7 @@ def stack(posteriors):
         ess_tail=side_by_side([posterior.ess_tail for posterior in posteriors]),
         acceptance=min(posterior.acceptance for posterior in posteriors),
         n_steps=max(posterior.n_steps for posterior in posteriors),
+        memories=sum((posterior.memories for posterior in posteriors), ()),
     )
 
 

@@ -14,6 +14,7 @@ from skldp.sampling._progress import Progress
 from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
 
 _KEPT_DRAWS = 4000
+_KEPT_THETA = 1000
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class _Memory:
     mode: np.ndarray
     covariance: np.ndarray
     positions: np.ndarray
+    draws: np.ndarray
 
 
 def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, seed=None, progress=False,
@@ -100,7 +102,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     guarded = GuardedModel(model)
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
-    memory = None if start is None else start._memory
+    memory = None if start is None else start.memories[0]
     searched = GuardedModel(getattr(model, "approximation", model))
     mode = find_mode(searched, None if memory is None else memory.mode)
     if inference == "laplace":
@@ -117,11 +119,11 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
             # density it would shrink without end, because smaller steps do not bring the two together.
             chains.move_to(guarded.log_density)
             chains.run(settling)
-        draws, diagnostics = _collect(chains, guarded, route.first_block, n_draws)
+        draws, diagnostics, path = _collect(chains, guarded, route.first_block, n_draws)
     diagnostics.warn(n_draws)
     n_steps = next(iter(draws.values())).shape[1]
     return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws), chains.acceptance, n_steps,
-                     _Memory(mode.theta, covariance, chains.positions))
+                     (_Memory(mode.theta, covariance, chains.positions, _some(path)),))
 
 
 def _check(inference, n_warmup, n_draws):
@@ -173,7 +175,7 @@ def _possible(model, center, offsets):
 
 
 def _collect(chains, model, first_block, n_draws):
-    """Sample in blocks until the stop rule holds or the budget is spent."""
+    """Sample in blocks until the stop rule holds or the budget is spent; the path is that of the last block."""
     blocks: list[dict] = []
     spent, size = 0, min(first_block, n_draws)
     while True:
@@ -186,7 +188,7 @@ def _collect(chains, model, first_block, n_draws):
         chains.progress.check(diagnostics.worst_rhat[1])
         if diagnostics.converged or spent == n_draws:
             chains.progress.finish()
-            return draws, diagnostics
+            return draws, diagnostics, path
         size = min(_next_block(spent, diagnostics.shortfall), n_draws - spent)
 
 
@@ -201,12 +203,18 @@ def _thinned(draws):
     return {name: values[:, stride - 1::stride].copy() for name, values in draws.items()}
 
 
+def _some(path):
+    """A thousand draws or so of theta, of the last block alone: the whole path would be large."""
+    stride = -(-path.shape[0] * path.shape[1] // _KEPT_THETA)
+    return path[:, stride - 1::stride].reshape(-1, path.shape[2])
+
+
 def _laplace(model, mode, rng):
     theta = mode.theta + _gaussian(mode.covariance, _KEPT_DRAWS, rng)
     with quiet():
         draws = model.constrain(theta.reshape(4, -1, model.n_params))
     return Posterior(draws, unknown(draws), unknown(draws), unknown(draws),
-                     _memory=_Memory(mode.theta, mode.covariance, theta[:64]))
+                     memories=(_Memory(mode.theta, mode.covariance, theta[:64], theta[:_KEPT_THETA]),))
 
 
 def _gaussian(covariance, n_draws, rng):
