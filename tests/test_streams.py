@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import tracemalloc
 
 import joblib
 import numpy as np
@@ -214,3 +215,17 @@ class TestDask:
 def slowly(block):
     time.sleep(0.1)
     return block
+
+
+def test_fit_never_holds_all_reports():
+    model = LDPBayesLinearRegression(random_state=0)
+    peaks = []
+    for n_clients in (20_000, 80_000):
+        X, y = np.zeros((n_clients, 5)), np.zeros(n_clients)
+        tracemalloc.start()
+        try:
+            model._simulate(model.protocol(5), X, y, None)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
