@@ -1,4 +1,4 @@
-"""How does it scale? Reports per second, memory, time over the number of clients, bytes, workers, a day more of reports.
+"""How does it scale? Reports per second, memory, time over the number of clients, bytes, workers, one more day.
 
 Run with ``python benchmarks/bench_scale.py``; ``--quick`` shrinks every block. Blocks that need dask are left out where
 it is not installed; ``pip install "skldp[dask]"`` brings it. Times are wall-clock times, with one thread for NumPy.

@@ -25,10 +25,6 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "code"
 nitpicky = True
-nitpick_ignore = [
-    ("py:class", "skldp.models._label_moments.LabelMomentLikelihood"),  # private, named for readers of the source
-]
-
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from skldp._linear_regression import LDPBayesLinearRegression
     from skldp._logistic_regression import LDPBayesLogisticRegression
     from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
+    from skldp._planning import required_reports
     from skldp._plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
+    from skldp._rates import LDPExponential, LDPGeometric, LDPPoisson
     from skldp._scaler import BoundedScaler
     from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp._show_versions import show_versions
-    from skldp._univariate import LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
+    from skldp._univariate import LDPGaussian
 
 _MODULES = {
     "BoundedScaler": "_scaler",
@@ -32,11 +34,11 @@ _MODULES = {
     "LDPBayesLinearRegression": "_linear_regression",
     "LDPBayesLogisticRegression": "_logistic_regression",
     "LDPDistribution": "_distribution",
-    "LDPExponential": "_univariate",
+    "LDPExponential": "_rates",
     "LDPGaussian": "_univariate",
-    "LDPGeometric": "_univariate",
+    "LDPGeometric": "_rates",
     "LDPHistogram": "_histogram",
-    "LDPPoisson": "_univariate",
+    "LDPPoisson": "_rates",
     "LDPSGDClassifier": "_sgd",
     "LDPSGDRegressor": "_sgd",
     "LaplacePerturber": "_perturbers",
@@ -49,6 +51,7 @@ _MODULES = {
     "TraceDisplay": "_plot",
     "UnaryEncodingPerturber": "_category_perturbers",
     "project_on_simplex": "_histogram",
+    "required_reports": "_planning",
     "show_versions": "_show_versions",
 }
 
@@ -77,6 +80,7 @@ __all__ = [
     "UnaryEncodingPerturber",
     "__version__",
     "project_on_simplex",
+    "required_reports",
     "show_versions",
 ]
 

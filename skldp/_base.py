@@ -123,7 +123,8 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         if aggregate.n_reports == 0:
-            warnings.warn("There is not a single report: the posterior is the prior.", UserWarning, stacklevel=2)
+            warnings.warn("There is not a single report: the posterior is the prior. Check the source of the reports.",
+                          UserWarning, stacklevel=2)
         if aggregate.delta > 0:
             warn_large_delta(aggregate.delta, aggregate.n_reports)
         posterior = self._infer(aggregate)
@@ -220,7 +221,8 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         expected = self._expected_protocol(found)
         if type(found) is not type(expected):
             raise TypeError(
-                f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}."
+                f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}. "
+                f"Use the estimator, or its parameters, that the reports were made for."
             )
         for field in dataclasses.fields(found):
             here, there = getattr(expected, field.name), getattr(found, field.name)
@@ -235,10 +237,18 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         options = {"inference": self.inference, "n_walkers": self.n_walkers, "n_warmup": self.n_warmup,
                    "n_draws": self.n_draws, "progress": self.progress}
         models = self._models(aggregate)
+        starts = self._starts(len(models))
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
         # Walkers share one batched call already, so what can run side by side is models.
-        jobs = (delayed(sample)(model, seed=part, **options) for model, part in zip(models, seeds))
+        jobs = (delayed(sample)(model, seed=part, start=start, **options)
+                for model, part, start in zip(models, seeds, starts))
         return stack(Parallel(n_jobs=self.n_jobs)(jobs))
+
+    def _starts(self, n_models):
+        """Where chains start: with ``warm_start``, where those of the last fit stopped."""
+        if self.warm_start and hasattr(self, "posterior_") and len(self.posterior_.memories) == n_models:
+            return self.posterior_.memories
+        return (None,) * n_models
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)

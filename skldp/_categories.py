@@ -109,7 +109,11 @@ def check_list(values, n_columns=1):
         return _check_list(values)
     rows = [tuple(np.asarray(row, dtype=object).tolist()) if _is_list(row) else row for row in values]
     if any(not isinstance(row, tuple) or len(row) != n_columns for row in rows):
-        raise InvalidParameterError(f"categories must be rows of {n_columns} values, as the records are.")
+        strange = next(row for row in rows if not isinstance(row, tuple) or len(row) != n_columns)
+        raise InvalidParameterError(
+            f"categories must be rows of {n_columns} values, as the records are, got {strange!r}. "
+            f"List every row of {n_columns} values that a client may report."
+        )
     return _check_list(rows)
 
 
@@ -121,9 +125,10 @@ def _check_list(values):
     try:
         n_distinct = len(set(known.tolist()))
     except TypeError:
-        raise InvalidParameterError(f"categories must be numbers or strings, got {list(values)!r}.") from None
+        raise InvalidParameterError(f"categories must be numbers or strings, got {list(values)!r}. "
+                                    "Give each a number or a name.") from None
     if n_distinct < len(known):
-        raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}.")
+        raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}. List each of them once.")
     return _narrow(known)
 
 

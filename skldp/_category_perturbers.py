@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -49,7 +50,7 @@ class CategoryPerturber(BasePerturber):
     def _decode(self, reports):
         return np.concatenate(reports, axis=1)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the output columns: the input column's name and the category.
 
         Parameters

@@ -26,7 +26,7 @@ class LDPDistribution(BaseLDPDensity):
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     window : "auto" or float, default="auto"
         Half-window of the square wave, as a share of the range.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -55,7 +55,7 @@ class LDPDistribution(BaseLDPDensity):
 
     def __init__(self, *, distribution="norm", bounds=(-5, 5), priors=None, epsilon=1.0, window="auto",
                  inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False):
+                 progress=False, warm_start=False):
         self.distribution = distribution
         self.bounds = bounds
         self.priors = priors
@@ -68,8 +68,9 @@ class LDPDistribution(BaseLDPDensity):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.warm_start = warm_start
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> ValueProtocol:
         """Return the public description of the collection.
 
         Parameters
@@ -85,7 +86,8 @@ class LDPDistribution(BaseLDPDensity):
         n_levels = None
         if self._family().discrete:
             if lower != round(lower) or upper != round(upper):
-                raise InvalidParameterError(f"bounds of a discrete distribution must be whole numbers, got {bounds!r}.")
+                raise InvalidParameterError(f"bounds of a discrete distribution must be whole numbers, got {bounds!r}. "
+                                            "Round them outwards.")
             n_levels = int(upper - lower)
         return ValueProtocol(epsilon=self.epsilon, bounds=bounds, n_levels=n_levels, window=self.window,
                              n_features=n_features)

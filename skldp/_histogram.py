@@ -3,8 +3,10 @@
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._base import BaseLDPEstimator
@@ -42,7 +44,7 @@ class LDPHistogram(BaseLDPEstimator):
         noise it matters: few large and many small categories are estimated better with less than 1 (by a sixth in
         root mean square at epsilon 0.5 and 10,000 clients, four of 16 categories holding 80 %), nearly equal ones
         with 1 or more.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -83,7 +85,7 @@ class LDPHistogram(BaseLDPEstimator):
 
     def __init__(self, *, epsilon=1.0, categories=None, mechanism="auto", likelihood="auto", concentration=1.0,
                  inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False):
+                 progress=False, warm_start=False):
         self.epsilon = epsilon
         self.categories = categories
         self.mechanism = mechanism
@@ -96,8 +98,9 @@ class LDPHistogram(BaseLDPEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.warm_start = warm_start
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> CategoryProtocol:
         """Return the public description of the collection; it needs ``categories``.
 
         Parameters
@@ -120,7 +123,7 @@ class LDPHistogram(BaseLDPEstimator):
         return CategoryProtocol(epsilon=self.epsilon, categories=tuple(known.tolist()), mechanism=mechanism,
                                 n_features=n_features)
 
-    def privatize(self, X, y=None):
+    def privatize(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Simulate the collection: each row of X is randomised once, as its client would do it.
 
         Parameters
@@ -138,7 +141,7 @@ class LDPHistogram(BaseLDPEstimator):
         protocol, records = self._protocol_for_records(X)
         return protocol._randomize(records, None, self.random_state)
 
-    def fit(self, X, y=None, *, sample_epsilon=None):
+    def fit(self, X: ArrayLike, y: object = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -223,7 +226,7 @@ class LDPHistogram(BaseLDPEstimator):
             "likelihood_": "counts" if CountLikelihood in kinds else "exact",
         }
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Posterior mean frequency of the category of each row, 0 for an unknown one.
 
         Parameters
@@ -240,7 +243,7 @@ class LDPHistogram(BaseLDPEstimator):
         codes = self.protocol_.codes(X)
         return np.where(codes < 0, 0.0, self.frequencies_[codes])
 
-    def score_samples(self, X):
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Logarithm of the posterior mean frequency of the category of each row.
 
         Parameters
@@ -255,7 +258,7 @@ class LDPHistogram(BaseLDPEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict(X))
 
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean logarithm of the posterior mean frequency of the rows of X.
 
         Parameters
@@ -271,7 +274,7 @@ class LDPHistogram(BaseLDPEstimator):
         """
         return float(self.score_samples(X).mean())
 
-    def top_k_probability(self, k):
+    def top_k_probability(self, k: int) -> np.ndarray:
         """Posterior probability that each category is among the k most frequent.
 
         Parameters
@@ -287,7 +290,7 @@ class LDPHistogram(BaseLDPEstimator):
         check_integer(k, "k", 1, ranks.shape[1])
         return (ranks <= k).mean(axis=0)
 
-    def rank_interval(self, level=0.9):
+    def rank_interval(self, level: float = 0.9) -> np.ndarray:
         """Central credible interval of the rank of each category, 1 being the most frequent.
 
         Parameters
@@ -316,7 +319,7 @@ class LDPHistogram(BaseLDPEstimator):
         return tags
 
 
-def project_on_simplex(estimate):
+def project_on_simplex(estimate: ArrayLike) -> np.ndarray:
     r"""Nearest point of the simplex in least squares: the usual mending of an unbiased estimate, for comparison.
 
     Parameters

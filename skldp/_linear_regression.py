@@ -1,8 +1,10 @@
 """Linear regression with honest uncertainty."""
 
 import math
+from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -48,7 +50,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     y_weight, intercept_weight : "auto" or float, default="auto"
         Weights of the response and of the constant in a report, where the record has length 1. The larger, the less
         noise on the moments with that entry and the more on all others; 1 and :math:`\sqrt{1/2}` for "auto".
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -103,7 +105,8 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, bounds_y=(-1, 1), collect="statistics",
                  mechanism="auto", fit_intercept=True, prior_scale="auto", covariance_scale="auto",
                  sigma_scale="auto", lkj_eta=2.0, y_weight="auto", intercept_weight="auto", inference="mcmc",
-                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None, progress=False):
+                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None,
+                 progress=False, warm_start=False):
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -124,8 +127,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.warm_start = warm_start
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> MomentProtocol | RecordProtocol:
         """Return the public description of the collection.
 
         Parameters
@@ -165,7 +169,13 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             "covariance_": mean["covariance"],
         }
 
-    def predict(self, X, return_std=False):
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict responses.
 
         Parameters
@@ -184,17 +194,17 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             Only with ``return_std``.
         """
         check_is_fitted(self, "posterior_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        mean = X @ self.coef_ + self.intercept_
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        mean = rows @ self.coef_ + self.intercept_
         if not return_std:
             return mean
         draws = self.posterior_.draws
         lines = draws["coef"].reshape(-1, self.n_features_in_)
         if "intercept" in draws:
-            X = np.column_stack([X, np.ones(len(X))])
+            rows = np.column_stack([rows, np.ones(len(rows))])
             lines = np.column_stack([lines, draws["intercept"].ravel()])
         spread = np.atleast_2d(np.cov(lines.T, ddof=0))
-        return mean, np.sqrt(np.vecdot(X @ spread, X) + np.mean(draws["sigma"] ** 2))
+        return mean, np.sqrt(np.vecdot(rows @ spread, rows) + np.mean(draws["sigma"] ** 2))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

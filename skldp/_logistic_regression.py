@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
@@ -59,7 +60,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     y_weight, intercept_weight : "auto" or float, default="auto"
         Weights of the label and of the constant in a report of statistics, where the record has length 1; 1 and 0.7
         for "auto".
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -112,7 +113,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, classes=None, collect="statistics",
                  mechanism="auto", fit_intercept=True, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0,
                  budget_split=0.5, link="quadrature", y_weight="auto", intercept_weight="auto", inference="mcmc",
-                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None, progress=False):
+                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None,
+                 progress=False, warm_start=False):
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -134,8 +136,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.warm_start = warm_start
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> LabelMomentProtocol | LabelRecordProtocol:
         """Return the public description of the collection; it needs ``classes``.
 
         Parameters
@@ -148,7 +151,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         LabelMomentProtocol or LabelRecordProtocol
         """
         if self.classes is None:
-            raise InvalidParameterError("classes must be given: a protocol is public, and so are its labels.")
+            raise InvalidParameterError("classes must be given: a protocol is public, and so are its labels. "
+                                        "Pass classes= with the two labels to the estimator.")
         return self._protocol_for(self.classes, n_features)
 
     def _protocol_for(self, classes, n_features):
@@ -180,7 +184,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
                 )
         protocol = self._protocol_for(classes, X.shape[1])
         if (category_codes(y, check_list(protocol.classes)) < 0).any():
-            raise ValueError("y has labels that are none of classes. Add them there, or leave their records out.")
+            raise ValueError("y has labels that are none of classes. Add them to classes, or leave their rows out of X "
+                             "and y.")
         return protocol
 
     def _check_response(self, y):
@@ -191,7 +196,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             return y  # labels such as 0.5 and 1.5: the public ones decide
         check_classification_targets(y)
         if kind != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
+                             "Give y two labels.")
         return y
 
     def _protocol_of_reports(self, reports):
@@ -222,7 +228,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             "classes_": np.array(aggregate.protocol.classes),
         }
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Log-odds of the averaged probability of the second class.
 
         Parameters
@@ -237,17 +243,17 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             uncertain parameters make less certain predictions.
         """
         check_is_fitted(self, "posterior_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
         draws = self.posterior_.draws
-        coef = draws["coef"].reshape(-1, X.shape[1])
+        coef = draws["coef"].reshape(-1, rows.shape[1])
         intercept = draws["intercept"].ravel() if "intercept" in draws else 0.0
-        odds = np.empty(len(X))
-        for start in range(0, len(X), _PREDICTING_ROWS):
-            rows = slice(start, start + _PREDICTING_ROWS)
-            odds[rows] = _averaged_odds(X[rows] @ coef.T + intercept)
+        odds = np.empty(len(rows))
+        for start in range(0, len(rows), _PREDICTING_ROWS):
+            some = slice(start, start + _PREDICTING_ROWS)
+            odds[some] = _averaged_odds(rows[some] @ coef.T + intercept)
         return odds
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of both classes, averaged over the posterior.
 
         Parameters
@@ -263,7 +269,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         odds = self.decision_function(X)
         return np.column_stack([expit(-odds), expit(odds)])
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Predict labels: those with the larger averaged probability.
 
         Parameters

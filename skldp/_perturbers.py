@@ -1,8 +1,10 @@
 """scikit-learn transformers over the mechanisms of values and vectors: private reports inside any Pipeline."""
 
 import math
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,7 +22,7 @@ class BasePerturber(TransformerMixin, BaseEstimator):
     Asking the same person twice spends epsilon twice: transform each record once.
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the parameters against the number of columns.
 
         Parameters
@@ -40,7 +42,7 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         self.delta_ = float(getattr(self, "delta", 0.0))
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Randomise every row of X once.
 
         Parameters

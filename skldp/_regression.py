@@ -1,6 +1,9 @@
 """What regressions from private reports share: records with a response, streamed through the client's half."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from skldp._base import BaseLDPEstimator
@@ -11,7 +14,8 @@ from skldp.exceptions import InvalidParameterError
 class BaseLDPRegression(BaseLDPEstimator):
     """An estimator of a response from a vector of bounded norm."""
 
-    def fit(self, X, y, *, sample_epsilon=None):  # type: ignore[override]
+    def fit(self, X: ArrayLike, y: ArrayLike, *,  # type: ignore[override]
+            sample_epsilon: ArrayLike | None = None) -> Self:
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -34,7 +38,7 @@ class BaseLDPRegression(BaseLDPEstimator):
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def privatize(self, X, y):  # type: ignore[override]
+    def privatize(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:  # type: ignore[override]
         """Simulate the collection: each record is randomised once, as its client would do it.
 
         Parameters

@@ -1,8 +1,10 @@
 """A scaler that learns nothing: public bounds into a ball."""
 
 import math
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -46,7 +48,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.bounds = bounds
         self.data_norm = data_norm
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the bounds against the number of features; nothing is learned from X.
 
         Parameters
@@ -68,7 +70,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._half_width = (upper - lower) / 2
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Clip X to the bounds and map it into the ball.
 
         Parameters
@@ -86,7 +88,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             deviation = np.where(np.isnan(X), 0.0, X - self.centre_)
             return np.clip(deviation, -self._half_width, self._half_width) * self.scale_
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """Map points of the ball back to the features' scale, without clipping.
 
         Parameters

@@ -1,8 +1,10 @@
 """Private stochastic gradient descent, the interactive baseline: each client takes part once, group after group."""
 
 import warnings
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -117,7 +119,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         self.random_state = random_state
         self.progress = progress
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> GradientProtocol:
         """Return the public description of what a client does; it needs ``classes``.
 
         Parameters
@@ -136,7 +138,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
                                 classes=classes, mechanism=self.mechanism, clip_norm=self.clip_norm,
                                 fit_intercept=self.fit_intercept, n_features=n_features)
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """One more round, with the rows of X as its group: fresh users, since each takes part once.
 
         Parameters
@@ -162,7 +164,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
             labels = self.classes_ if classes is None else np.unique(classes)
         protocol = self._protocol(labels, X.shape[1])
         if not np.isin(y, labels).all():
-            raise ValueError("y has labels that are none of classes. Add them there, or leave these rows out.")
+            raise ValueError("y has labels that are none of classes. Add them to classes, or leave their rows out of X "
+                             "and y.")
         return X, y, protocol
 
     def _labels(self, y, classes):
@@ -173,7 +176,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         if len(labels) > 2:
             check_classification_targets(y)
             kind = type_of_target(y, input_name="y")
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
+                             "Give y two labels.")
         if len(labels) < 2:
             raise ValueError("y holds one class only. Pass classes= with both labels: they are public.")
         warnings.warn(
@@ -189,7 +193,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         self.classes_ = np.array(server.protocol.classes)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Logit of the second class.
 
         Parameters
@@ -203,7 +207,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         """
         return self._linear(X)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of both classes.
 
         Parameters
@@ -218,7 +222,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         logit = self.decision_function(X)
         return np.column_stack([expit(-logit), expit(logit)])
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The more probable class.
 
         Parameters
@@ -305,7 +309,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         self.random_state = random_state
         self.progress = progress
 
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> GradientProtocol:
         """Return the public description of what a client does.
 
         Parameters
@@ -321,7 +325,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
                                 bounds_y=self.bounds_y, mechanism=self.mechanism, clip_norm=self.clip_norm,
                                 fit_intercept=self.fit_intercept, n_features=n_features)
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """One more round, with the rows of X as its group: fresh users, since each takes part once.
 
         Parameters
@@ -341,7 +345,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         X, y = self._check_X_y(X, y, reset, y_numeric=True)
         return X, y, self.protocol(X.shape[1])
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Predicted responses, not clipped to ``bounds_y``.
 
         Parameters

@@ -3,14 +3,17 @@
 import copy
 import math
 from abc import ABCMeta, abstractmethod
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skldp._base import sampling_seed
 from skldp._validation import check_epsilon, check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError
+from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientServer
 
 GROUP_CONSTANT = 20.0  # c of the automatic group size; benchmarks/table_sgd.py
@@ -22,7 +25,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
     """What classifier and regressor share: they differ in the loss alone."""
 
     @abstractmethod
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> GradientProtocol:
         """Return the public description of what a client does.
 
         Parameters
@@ -39,7 +42,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
     def _read(self, X, y, classes, reset):
         """Check raw records; return X, y and the protocol that they are collected under."""
 
-    def server(self, n_features=1, n_rounds=None):
+    def server(self, n_features: int = 1, n_rounds: int | None = None) -> GradientServer:
         """Return the aggregator's side of the collection, before its first round.
 
         Parameters
@@ -55,7 +58,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
         """
         return self._server(self.protocol(n_features), n_rounds)
 
-    def adopt(self, server):
+    def adopt(self, server: GradientServer) -> Self:
         """Take over the model that a deployed server has learned.
 
         Parameters
@@ -75,7 +78,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
             )
         return self._adopt(copy.deepcopy(server))
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Simulate the whole collection from raw records: groups in turn, each client once.
 
         Parameters

@@ -4,11 +4,11 @@ import importlib.metadata
 import platform
 import sys
 
-REQUIRED = ("numpy", "scipy", "scikit-learn", "emcee", "joblib", "arviz-stats", "tqdm")
+REQUIRED = ("numpy", "scipy", "scikit-learn", "emcee", "joblib", "tqdm")
 OPTIONAL = ("pandas", "matplotlib", "arviz", "dask", "distributed")
 
 
-def show_versions():
+def show_versions() -> None:
     """Print the versions of Python, of the operating system, of skldp and of what it works with.
 
     Nothing is imported, and nothing is printed that tells who or where you are: paste it into a report of a problem.

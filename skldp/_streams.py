@@ -107,7 +107,10 @@ def _from_dask(reports, counter_for):
     if reports.ndim == 1:
         reports = reports[:, None]
     if reports.ndim != 2:
-        raise InvalidReportError(f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions.")
+        raise InvalidReportError(
+            f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions. Pass one of two dimensions, "
+            "a row for each client."
+        )
     counter = counter_for(np.empty((0, reports.shape[1]), dtype=reports.dtype))
     blocks = reports.rechunk({1: -1}).to_delayed().ravel()
     count, merge = dask.delayed(_count, pure=False), dask.delayed(_merge, pure=False)

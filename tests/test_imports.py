@@ -9,6 +9,8 @@ import pytest
 
 import skldp
 
+ROOT = pathlib.Path(__file__).parents[1]
+
 
 def modules_after(statement):
     code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
@@ -22,7 +24,14 @@ def test_the_client_half_is_light(module):
 
 
 def test_the_package_loads_nothing_until_asked():
-    assert not modules_after("import skldp") & {"sklearn", "emcee", "pandas", "numpy"}
+    heavy = {"sklearn", "emcee", "arviz", "arviz_stats", "matplotlib", "dask", "pandas", "joblib", "scipy", "numpy"}
+    assert not modules_after("import skldp") & heavy
+
+
+@pytest.mark.parametrize("name", ["LDPGaussian", "LDPBayesLinearRegression", "PosteriorDisplay"])
+def test_what_is_optional_is_not_loaded_by_an_estimator(name):
+    loaded = modules_after(f"from skldp import {name}")
+    assert not loaded & {"arviz", "arviz_stats", "dask", "distributed", "matplotlib", "xarray"}
 
 
 def test_public_names_resolve_and_are_listed():
@@ -39,9 +48,33 @@ def test_an_unknown_name_is_an_attribute_error():
         skldp.LDPNothing
 
 
-def test_the_readmes_twelve_lines_run():
-    readme = pathlib.Path(__file__).parents[1] / "README.rst"
-    block = readme.read_text().split(".. code-block:: python\n")[1].split(".. code-block:: text")[0]
-    code = textwrap.dedent(block)
+def readme_blocks(kind):
+    """The blocks of code of one kind in the README."""
+    for part in (ROOT / "README.rst").read_text(encoding="utf-8").split(f".. code-block:: {kind}\n")[1:]:
+        lines = part.split("\n")
+        end = next((i for i, line in enumerate(lines) if line and not line.startswith(" ")), len(lines))
+        yield textwrap.dedent("\n".join(lines[:end])).strip()
+
+
+def test_the_readmes_twelve_lines_print_what_it_says():
+    code, promised = next(readme_blocks("python")), next(readme_blocks("text")).split("\n")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "ess_bulk" in result.stdout and "mean" in result.stdout
+    printed = result.stdout.strip().split("\n")
+    assert len(printed) == len(promised)
+    assert printed[0] == promised[0] and printed[1].split() == promised[1].split()
+    for found, wanted in zip(printed[2:4], promised[2:4]):  # with pandas more digits; chains may differ by machine
+        found, wanted = ([float(word) for word in line.split()[1:5]] for line in (found, wanted))
+        assert found == pytest.approx(wanted, abs=0.2)
+
+
+def test_the_readmes_test_commands_are_those_of_the_ci():
+    commands = [line.strip().removeprefix("python ") for line in (ROOT / "README.rst").read_text().split("\n")
+                if line.startswith("    python -m pytest")]
+    ran = (ROOT / ".ci" / "run").read_text().split("\n")
+    assert commands == ["-m pytest -n 2", "-m pytest -n 2 -m slow"]
+    assert all(f'"$python" {command}' in ran for command in commands)
+
+
+def test_the_picture_of_the_readme_is_there_and_small():
+    assert ".. image:: docs/_static/first_posterior.png" in (ROOT / "README.rst").read_text()
+    assert 0 < (ROOT / "docs" / "_static" / "first_posterior.png").stat().st_size < 60_000

@@ -20,7 +20,7 @@ LAYERS = {
     "_perturbers": 7, "_scaler": 7, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
     "_linear_regression": 7, "_logistic_regression": 7,
     "_sgd_base": 6.5, "_sgd": 7,
-    "_category_perturbers": 7.5, "_distribution": 7.5, "_planning": 7.5,
+    "_category_perturbers": 7.5, "_distribution": 7.5, "_rates": 7.5, "_planning": 7.6,
     "_plot": 8,
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -1,6 +1,9 @@
 """Do intervals cover as often as they say?"""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from skldp._plot._support import axes_or_new, columns, legend_above, numbers
@@ -70,7 +73,8 @@ class CoverageDisplay:
         self.confidence = confidence
 
     @classmethod
-    def from_results(cls, results, *, by=None, confidence=0.99, difference=False, ax=None, **kwargs):
+    def from_results(cls, results: Any, *, by: str | None = None, confidence: float = 0.99, difference: bool = False,
+                     ax: Any = None, **kwargs: Any) -> Self:
         """Draw a table of coverages.
 
         Parameters
@@ -106,7 +110,8 @@ class CoverageDisplay:
         return display.plot(ax=ax, difference=difference, **kwargs)
 
     @classmethod
-    def from_ranks(cls, ranks, *, level=_LEVELS, confidence=0.99, difference=False, ax=None, **kwargs):
+    def from_ranks(cls, ranks: ArrayLike, *, level: ArrayLike = _LEVELS, confidence: float = 0.99,
+                   difference: bool = False, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the coverage that follows from the ranks of truths among posterior draws.
 
         Parameters
@@ -148,7 +153,7 @@ class CoverageDisplay:
         display = cls(flat, coverage, repeats, label=labels if isinstance(ranks, dict) else None, confidence=confidence)
         return display.plot(ax=ax, difference=difference, **kwargs)
 
-    def plot(self, ax=None, *, difference=False, **kwargs):
+    def plot(self, ax: Any = None, *, difference: bool = False, **kwargs: Any) -> Self:
         """Draw.
 
         Parameters
@@ -191,11 +196,12 @@ class CoverageDisplay:
                              for values in (self.coverage, self.repeats))
         label = np.full(level.shape, "") if self.label is None else np.asarray(self.label)
         if level.size == 0 or not ((level > 0) & (level < 1)).all():
-            raise InvalidParameterError("Levels must be probabilities strictly between 0 and 1, at least one.")
+            raise InvalidParameterError("Levels must be probabilities strictly between 0 and 1, at least one. "
+                                        "Pass 0.9 for 90 %.")
         if not ((coverage >= 0) & (coverage <= 1)).all():
             raise InvalidParameterError("Coverages must be shares between 0 and 1; counts are called 'covered'.")
         if not (repeats >= 1).all():
-            raise InvalidParameterError("Every coverage needs at least one repeat.")
+            raise InvalidParameterError("Every coverage needs at least one repeat: look at repeats.")
         return level, coverage, repeats, label
 
     def _plot_band(self, level, n_repeats, difference, alone):

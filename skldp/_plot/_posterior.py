@@ -1,9 +1,12 @@
 """The posterior of a parameter: densities of a few elements, a forest of many."""
 
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import gaussian_kde
+from sklearn.base import BaseEstimator
 
 from skldp._plot._support import (
     axes_or_new,
@@ -82,8 +85,9 @@ class PosteriorDisplay:
         self.prior = prior
 
     @classmethod
-    def from_estimator(cls, estimator, name, *, index=None, truth=None, prior=None, level=0.9, kind="auto", ax=None,
-                       **kwargs):
+    def from_estimator(cls, estimator: BaseEstimator, name: str, *, index: Any = None, truth: ArrayLike | None = None,
+                       prior: Any = None, level: float = 0.9, kind: str = "auto", ax: Any = None,
+                       **kwargs: Any) -> Self:
         """Draw the posterior of a parameter of a fitted estimator.
 
         Parameters
@@ -123,7 +127,7 @@ class PosteriorDisplay:
                       truth=_truth(truth, name, shape, positions), prior=prior)
         return display.plot(ax=ax, kind=kind, **kwargs)
 
-    def plot(self, ax=None, *, kind="auto", **kwargs):
+    def plot(self, ax: Any = None, *, kind: str = "auto", **kwargs: Any) -> Self:
         """Draw.
 
         Parameters
@@ -147,7 +151,10 @@ class PosteriorDisplay:
             kind = "density" if n_elements <= _MOST_DENSITIES else "forest"
         figsize = (6.4, max(4.8, 0.22 * n_elements + 1)) if kind == "forest" else None
         self.ax_, self.figure_ = axes_or_new(ax, figsize)
-        self.lines_, self.intervals_, self.truth_, self.prior_ = [], [], [], []
+        self.lines_: list = []
+        self.intervals_: list = []
+        self.truth_: list = []
+        self.prior_: list = []
         if kind == "forest":
             self._plot_forest(**kwargs)
         else:

@@ -1,6 +1,10 @@
 """The chains behind a posterior."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skldp._plot._support import distinct_positions, element_labels, fitted, full_label, parameter, pyplot, quoted
 from skldp.exceptions import InvalidParameterError
@@ -51,7 +55,8 @@ class TraceDisplay:
         self.ess = ess
 
     @classmethod
-    def from_estimator(cls, estimator, names=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator: BaseEstimator, names: str | Sequence[str] | None = None, *, ax: Any = None,
+                       **kwargs: Any) -> Self:
         """Draw the chains of a fitted estimator.
 
         Parameters
@@ -83,7 +88,7 @@ class TraceDisplay:
                       ess={label: float(posterior.ess[name][position]) for name, label, position in chosen})
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw.
 
         Parameters

@@ -1,6 +1,9 @@
 """What does privacy cost? Scores over budgets."""
 
+from typing import Any, Self
+
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skldp._plot._support import axes_or_new, columns, legend_above, numbers, quoted
@@ -59,8 +62,8 @@ class PrivacyUtilityDisplay:
         self.reference = reference
 
     @classmethod
-    def from_results(cls, results, *, methods=None, reference=None, score_name="score", negate_score=False, ax=None,
-                     **kwargs):
+    def from_results(cls, results: Any, *, methods: Any = None, reference: float | dict[str, float] | None = None,
+                     score_name: str = "score", negate_score: bool = False, ax: Any = None, **kwargs: Any) -> Self:
         """Draw a table of scores.
 
         Parameters
@@ -97,8 +100,9 @@ class PrivacyUtilityDisplay:
         return display.plot(ax=ax, score_name=score_name, negate_score=negate_score, **kwargs)
 
     @classmethod
-    def from_estimator(cls, estimator, *, param=None, reference=None, score_name="score", negate_score=False, ax=None,
-                       **kwargs):
+    def from_estimator(cls, estimator: BaseEstimator, *, param: str | None = None,
+                       reference: float | dict[str, float] | None = None, score_name: str = "score",
+                       negate_score: bool = False, ax: Any = None, **kwargs: Any) -> Self:
         """Draw a fitted search over epsilon, such as a ``GridSearchCV``.
 
         Parameters
@@ -134,7 +138,7 @@ class PrivacyUtilityDisplay:
         return cls.from_results(rows, reference=reference, score_name=score_name, negate_score=negate_score, ax=ax,
                                 **kwargs)
 
-    def plot(self, ax=None, *, score_name="score", negate_score=False, **kwargs):
+    def plot(self, ax: Any = None, *, score_name: str = "score", negate_score: bool = False, **kwargs: Any) -> Self:
         """Draw.
 
         Parameters
@@ -155,7 +159,8 @@ class PrivacyUtilityDisplay:
         epsilon, score, error, method = self._rows()
         sign = -1.0 if negate_score else 1.0
         self.ax_, self.figure_ = axes_or_new(ax)
-        self.errorbar_, self.reference_ = [], []
+        self.errorbar_: list = []
+        self.reference_: list = []
         for number, name in enumerate(dict.fromkeys(method)):
             here = np.flatnonzero((method == name) & np.isfinite(epsilon))
             here = here[np.argsort(epsilon[here])]
@@ -187,7 +192,7 @@ class PrivacyUtilityDisplay:
     def _rows(self):
         epsilon, score = np.asarray(self.epsilon, dtype=float), np.asarray(self.score, dtype=float)
         if not (epsilon > 0).all() or not np.isfinite(epsilon).any():
-            raise InvalidParameterError("Budgets must be positive, and at least one of them finite.")
+            raise InvalidParameterError("Budgets must be positive, and at least one of them finite: look at epsilon.")
         error = np.full(epsilon.shape, np.nan) if self.error is None else np.asarray(self.error, dtype=float)
         method = np.full(epsilon.shape, "") if self.method is None else np.asarray(self.method)
         return epsilon, score, error, method

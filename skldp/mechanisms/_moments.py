@@ -144,11 +144,11 @@ class SphereMoments(MomentMechanism):
     @cached_property
     def sphere(self):
         """The mechanism that protects the recentred moments."""
-        weights = {"y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
+        weights = self.y_weight, self.intercept_weight
         if self.labelled:
-            radius = labelled_moment_radius(1.0, self.n_features, **weights)
+            radius = labelled_moment_radius(1.0, self.n_features, *weights)
         else:
-            radius = moment_radius(1.0, 1.0, self.n_features, **weights)
+            radius = moment_radius(1.0, 1.0, self.n_features, *weights)
         return Sphere(epsilon=self.epsilon, norm=radius, n_features=self.n_moments)
 
     @cached_property

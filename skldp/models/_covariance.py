@@ -42,6 +42,7 @@ class CovarianceCoordinates:
         self.n_features, self.scale = n_features, 0.5 if isinstance(scale, str) else scale
         self.exponent = (n_features + 2 * eta - 1) / 2
         self.rows, self.columns = np.tril_indices(n_features, -1)
+        self.places = self.rows * n_features + self.columns
         self.n_params = n_features * (n_features + 1) // 2
 
     def expand(self, theta):
@@ -61,11 +62,11 @@ class _Point:
     def __init__(self, coordinates, theta):
         self.coordinates = coordinates
         d = coordinates.n_features
-        self.scales, free = theta[:, :d], theta[:, d:]
-        rows = np.zeros((len(theta), d, d))
-        rows[:, coordinates.rows, coordinates.columns] = free
-        rows[:, np.arange(d), np.arange(d)] = 1.0
-        self.free = free
+        self.scales = theta[:, :d]
+        flat = np.zeros((len(theta), d * d))
+        flat[:, coordinates.places] = theta[:, d:]
+        flat[:, ::d + 1] = 1.0
+        rows = flat.reshape(-1, d, d)
         self.square = np.vecdot(rows, rows)
         self.length = np.sqrt(self.square)
         self.unit = np.divide(rows, self.length[:, :, None], out=rows)
@@ -74,19 +75,20 @@ class _Point:
 
     def log_prior(self):
         """Log-density of the coordinates."""
-        scaled = self.scales / self.coordinates.scale
-        return -0.5 * np.vecdot(scaled, scaled) - self.coordinates.exponent * np.log(self.square).sum(axis=1)
+        scaled = np.vecdot(self.scales, self.scales) / self.coordinates.scale**2
+        return -0.5 * scaled - self.coordinates.exponent * np.log(self.square).sum(axis=1)
 
     def pull_back(self, slope):
-        """Slope in the coordinates, prior included, of a symmetric slope in the covariance."""
-        coordinates = self.coordinates
-        by_factor = 2 * slope @ self.factor
+        """Slope in the coordinates, prior included, of a slope in the covariance: of it, or of its symmetric part."""
+        coordinates, scales = self.coordinates, self.scales
+        by_factor = (slope + slope.swapaxes(1, 2)) @ self.factor
         by_scale = np.vecdot(by_factor, self.unit)
-        across = by_factor - by_scale[:, :, None] * self.unit
-        across *= (self.scales / self.length)[:, :, None]
-        by_free = across[:, coordinates.rows, coordinates.columns]
-        by_free -= 2 * coordinates.exponent * self.free / self.square[:, coordinates.rows]
-        return np.concatenate([by_scale - self.scales / coordinates.scale**2, by_free], axis=1)
+        # Across the direction of a row; the prior pulls along it, in the coordinates as they are before scaling.
+        across = scales[:, :, None] * by_factor
+        across -= (scales * by_scale + 2 * coordinates.exponent)[:, :, None] * self.unit
+        across /= self.length[:, :, None]
+        by_free = across.reshape(len(scales), -1)[:, coordinates.places]
+        return np.concatenate([by_scale - scales / coordinates.scale**2, by_free], axis=1)
 
 
 def matvec(matrices, vectors):

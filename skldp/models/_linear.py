@@ -6,7 +6,9 @@ import numpy as np
 
 from skldp.models._covariance import matvec
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
-from skldp.models._regression_coordinates import RegressionCoordinates, coefficient_prior, guarded
+from skldp.models._regression_coordinates import (
+    CoupledCoordinates, RegressionCoordinates, coefficient_prior, guarded,
+)
 from skldp.protocols._moment_protocol import MomentProtocol
 
 __all__ = ["LinearModel"]
@@ -64,6 +66,11 @@ class LinearModel:
             coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
             covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta)
         self.n_params = self.coordinates.n_params + 1
+
+    @property
+    def sampled(self):
+        """The same posterior in coordinates that suit trajectories."""
+        return CoupledLinearModel(self)
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
@@ -126,10 +133,11 @@ class LinearModel:
     def _gradient(self, point, sigma, by_mean, by_joint):
         """Chain rule from the joint mean and covariance of (x, w y) back to the coordinates."""
         coef, w = point.coef, self.y_weight
-        by_cross, by_square = w * by_joint[:, :-1, -1], w * w * by_joint[:, -1, -1]
-        by_coef = 2 * matvec(point.covariance, by_cross + by_square[:, None] * coef)
-        outer = (by_cross + 0.5 * by_square[:, None] * coef)[:, :, None] * coef[:, None, :]
-        by_covariance = by_joint[:, :-1, :-1] + outer + outer.swapaxes(1, 2)
+        by_square = w * w * by_joint[:, -1, -1]
+        curved = by_square[:, None] * coef
+        by_cross = 2 * w * by_joint[:, :-1, -1] + curved
+        by_coef = matvec(point.covariance, by_cross + curved)
+        by_covariance = by_joint[:, :-1, :-1] + by_cross[:, :, None] * coef[:, None, :]
         by_sigma = (2 * by_square - 1 / self.sigma_scale**2) * sigma
         if point.x_mean is None:
             return np.column_stack([point.gradient(by_coef, by_covariance), by_sigma])
@@ -144,3 +152,32 @@ class LinearModel:
         joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cross
         joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(coef, cross) + sigma**2)
         return joint
+
+
+class CoupledLinearModel(LinearModel):
+    """A linear model in the coordinates of :class:`CoupledCoordinates`, which depend on the number of reports.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The same in coordinates of its own, called theta.
+    """
+
+    def __init__(self, model):
+        vars(self).update(vars(model))
+        information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
+        coupling = model.coordinates.prior.scale * self.y_weight * math.sqrt(information)
+        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling)
+
+    @property
+    def sampled(self):
+        """Itself."""
+        return self
+
+    def to_theta(self, coupled):
+        """Coordinates theta of those here, shape (n_points, n_params)."""
+        return np.column_stack([self.coordinates.uncoupled(coupled[:, :-1]), coupled[:, -1]])
+
+    def from_theta(self, theta):
+        """Coordinates here of theta, shape (n_points, n_params)."""
+        return np.column_stack([self.coordinates.coupled(theta[:, :-1]), theta[:, -1]])

@@ -48,7 +48,7 @@ class LogisticMomentModel:
     Notes
     -----
     :math:`x \sim N(m, \Sigma)`, :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})`. The density is that of
-    :class:`skldp.models._label_moments.LabelMomentLikelihood`, with the covariance of a report that belongs to the
+    ``LabelMomentLikelihood``, with the covariance of a report that belongs to the
     parameters. Trajectories follow the gradient with the covariance held at a pilot estimate, which under noise is
     close; the accept step sees the exact one. ``approximation`` is the model with the covariance held: what the search
     for the mode and ``inference="laplace"`` use.

@@ -51,6 +51,10 @@ class MomentLikelihood:
         """Standard error of an entry of the estimate."""
         return np.sqrt(self.noise / max(self.n_reports, 1))
 
+    def cross_information(self, n_features):
+        """Inverse variance, roughly, of an entry of E x wy: an off-diagonal one is sent times the root of two."""
+        return 2 * self.n_reports / (self.noise + 2 / (4 * n_features) ** 2)
+
     def value_and_slopes(self, mean, covariance, slopes=True):
         """Log-likelihood and its slopes in the mean (None without) and in the covariance of v, for every walker."""
         if mean is None:
@@ -69,17 +73,15 @@ class MomentLikelihood:
         """Eigenvalues, vectors, D and M of the moments, the latter two in the eigenbasis."""
         values, vectors = np.linalg.eigh(moments)
         deviation = vectors.swapaxes(1, 2) @ self.mean @ vectors
-        order = np.arange(values.shape[1])
-        deviation[:, order, order] -= values
-        spread = values[:, :, None] * values[:, None, :]
-        spread *= 2
+        deviation.reshape(len(values), -1)[:, ::values.shape[1] + 1] -= values
+        spread = values[:, :, None] * (2 * values)[:, None, :]
         spread += self.noise
         return values, vectors, deviation, spread
 
     def _centred(self, moments, slopes):
         values, vectors, deviation, spread = self._spectrum(moments)
         solved = deviation / spread
-        value = -0.5 * self.n_reports * np.einsum("wij,wij->w", deviation, solved) - 0.5 * _log_determinant(spread)
+        value = -0.5 * self.n_reports * _inner(deviation, solved) - 0.5 * _log_determinant(spread)
         if not slopes:
             return value, None, None
         inner = solved @ (values[:, :, None] * solved)
@@ -95,9 +97,9 @@ class MomentLikelihood:
         turned = matvec(vectors.swapaxes(1, 2), mean)
         outer = turned[:, :, None] * turned[:, None, :]
         projected = outer / spread
-        k = 1 - 2 * np.einsum("wij,wij->w", outer, projected)
-        h = np.einsum("wij,wij->w", projected, deviation)
-        value = -0.5 * self.n_reports * (np.einsum("wij,wij->w", deviation, solved) + 2 * h**2 / k)
+        k = 1 - 2 * _inner(outer, projected)
+        h = _inner(projected, deviation)
+        value = -0.5 * self.n_reports * (_inner(deviation, solved) + 2 * h**2 / k)
         value -= 0.5 * (_log_determinant(spread) + np.log(k))
         if not slopes:
             return value, None, None
@@ -148,6 +150,10 @@ class RecordLikelihood:
         """Standard error of an entry of the estimated second moments."""
         return np.sqrt(2 / max(self.n_reports, 1)) * (1 + self.noise)
 
+    def cross_information(self, n_features):
+        """Inverse variance, roughly, of an entry of E x wy."""
+        return self.n_reports / (self.noise + 1 / (4 * n_features)) ** 2
+
     def value_and_slopes(self, mean, covariance, slopes=True):
         """Log-likelihood and its slopes in the mean (None without) and in the covariance of v, for every walker."""
         return gaussian_value_and_slopes(self.n_reports, self.first, self.second, self.noise, mean, covariance, slopes)
@@ -173,14 +179,20 @@ def gaussian_value_and_slopes(n_reports, first, second, noise, mean, covariance,
     return value, n_reports * matvec(precision, first - mean), by_covariance
 
 
+def _inner(one, other):
+    """Frobenius product of contiguous matrices, for every walker."""
+    return np.vecdot(one.reshape(len(one), -1), other.reshape(len(other), -1))
+
+
 def _log_determinant(spread):
     r""":math:`\sum_{i\le j}\log M_{ij}` of symmetric matrices M."""
-    logs = np.log(spread)
-    return 0.5 * (logs.sum(axis=(1, 2)) + np.trace(logs, axis1=1, axis2=2))
+    logs = np.log(spread).reshape(len(spread), -1)
+    return 0.5 * (logs.sum(axis=1) + logs[:, ::spread.shape[1] + 1].sum(axis=1))
 
 
 def _subtract_diagonal(inner, values, spread):
     """Take off the slope of half the log-determinant, diagonal in the eigenbasis."""
-    order = np.arange(values.shape[1])
-    ratio = values[:, None, :] / spread
-    inner[:, order, order] -= ratio.sum(axis=2) + ratio[:, order, order]
+    step = values.shape[1] + 1
+    ratio = (values[:, None, :] / spread).reshape(len(values), -1)
+    total = ratio.reshape(spread.shape).sum(axis=2)
+    inner.reshape(len(values), -1)[:, ::step] -= total + ratio[:, ::step]

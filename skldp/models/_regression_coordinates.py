@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skldp.models._covariance import CovarianceCoordinates
+from skldp.models._covariance import CovarianceCoordinates, matvec
 
 T_FREEDOM = 3.0
 MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
@@ -32,8 +32,9 @@ class RegressionCoordinates:
         self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
         self.intercept_scale = intercept_scale
         self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
-        ends = np.cumsum([n_features, self.matrices.n_params, n_features * self.has_intercept, self.has_intercept])
-        self._ends, self.n_params = ends[:-1], int(ends[-1])
+        sizes = [n_features, self.matrices.n_params, n_features * self.has_intercept, int(self.has_intercept)]
+        ends = np.cumsum(sizes).tolist()
+        self._pieces, self.n_params = [slice(end - size, end) for end, size in zip(ends, sizes)], ends[-1]
 
     @property
     def largest(self):
@@ -42,7 +43,7 @@ class RegressionCoordinates:
 
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
-        return RegressionPoint(self, *np.split(theta, self._ends, axis=1))
+        return RegressionPoint(self, *(theta[:, piece] for piece in self._pieces))
 
     def prior_start(self):
         """A point that is possible before any report."""
@@ -53,6 +54,60 @@ class RegressionCoordinates:
         pieces = [coef, self.matrices.coordinates(covariance)]
         x_mean = np.zeros(self.n_features) if x_mean is None else x_mean
         return np.concatenate([*pieces, x_mean, [intercept]] if self.has_intercept else pieces)
+
+
+class CoupledCoordinates(RegressionCoordinates):
+    r"""Coordinates in which reports of cross-moments shape the coefficients alike whatever the covariance of x is.
+
+    Parameters
+    ----------
+    plain : RegressionCoordinates
+        The parameters and their priors.
+    coupling : float
+        How much narrower reports make :math:`\Sigma\theta` than the prior makes :math:`\theta`.
+
+    Notes
+    -----
+    Reports tell :math:`\Sigma\theta` with a standard error e, the prior :math:`\theta` with a standard deviation s.
+    Where :math:`\Sigma` is small the coefficients are as wide as the prior, elsewhere they are narrow: a funnel, and
+    trajectories must step as its neck asks. The coordinates are therefore
+
+    .. math:: u = K\theta, \quad K = (I + c\Sigma)/(1 + c/4d), \quad c = s/e,
+
+    whose width hardly depends on :math:`\Sigma`; the divisor only keeps their size that of the coefficients. With an
+    intercept, :math:`\alpha + \theta^Tm` takes its place: the mean of y, which reports tell. The density of the
+    coordinates has the Jacobian :math:`1/|K|`.
+    """
+
+    def __init__(self, plain, coupling):
+        vars(self).update(vars(plain))
+        self.plain = plain
+        self.coupling, self.size = coupling, 1 + coupling / (4 * self.n_features)
+
+    def expand(self, theta):
+        """Parameters of coordinates, shape (n_walkers, n_params)."""
+        return CoupledPoint(self, *(theta[:, piece] for piece in self._pieces))
+
+    def start(self, coef, covariance, x_mean=None, intercept=0.0):
+        """Coordinates of given parameters."""
+        return self.coupled(self.plain.start(coef, covariance, x_mean, intercept)[None])[0]
+
+    def coupled(self, theta):
+        """Coordinates here of plain ones."""
+        point, theta = self.plain.expand(theta), theta.copy()
+        theta[:, self._pieces[0]] += self.coupling * matvec(point.covariance, point.coef)
+        theta[:, self._pieces[0]] /= self.size
+        if self.has_intercept:
+            theta[:, -1] += np.vecdot(point.coef, point.x_mean)
+        return theta
+
+    def uncoupled(self, theta):
+        """Plain coordinates of those here."""
+        point, theta = self.expand(theta), theta.copy()
+        theta[:, self._pieces[0]] = point.coef
+        if self.has_intercept:
+            theta[:, -1] = point.intercept
+        return theta
 
 
 class RegressionPoint:
@@ -68,14 +123,22 @@ class RegressionPoint:
 
     def __init__(self, coordinates, coef, matrix, x_mean, intercept):
         self.coordinates, self.coef = coordinates, coef
+        self._prior = None
         self.matrix = coordinates.matrices.expand(matrix)
         self.covariance = self.matrix.covariance
         self.x_mean = x_mean if coordinates.has_intercept else None
         self.intercept = intercept[:, 0] if coordinates.has_intercept else None
 
+    @property
+    def coef_prior(self):
+        """Log-density of the coefficients with its gradient."""
+        if self._prior is None:
+            self._prior = self.coordinates.prior(self.coef)
+        return self._prior
+
     def log_prior(self):
         """Log-density of the prior."""
-        value = self.coordinates.prior(self.coef)[0] + self.matrix.log_prior()
+        value = self.coef_prior[0] + self.matrix.log_prior()
         if self.x_mean is None:
             return value
         scaled = self.intercept / self.coordinates.intercept_scale
@@ -83,11 +146,48 @@ class RegressionPoint:
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         """Gradient in the coordinates, prior included, of slopes in the parameters."""
-        pieces = [by_coef + self.coordinates.prior(self.coef)[1], self.matrix.pull_back(by_covariance)]
+        pieces = [by_coef + self.coef_prior[1], self.matrix.pull_back(by_covariance)]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
             pieces += [by_mean - self.x_mean / MEAN_SCALE**2, by_intercept[:, None]]
         return np.concatenate(pieces, axis=1)
+
+
+class CoupledPoint(RegressionPoint):
+    """As RegressionPoint, from coordinates that are coupled with the covariance."""
+
+    def __init__(self, coordinates, coupled, matrix, x_mean, response):
+        super().__init__(coordinates, coupled, matrix, x_mean, response)
+        coupling = coordinates.coupling / coordinates.size * self.covariance
+        coupling.reshape(len(coupled), -1)[:, ::coordinates.n_features + 1] += 1 / coordinates.size
+        self.uncoupling = np.linalg.inv(coupling)
+        self.log_jacobian = -np.linalg.slogdet(coupling)[1]
+        self.coef = matvec(self.uncoupling, coupled)
+        if self.x_mean is not None:
+            self.intercept = self.intercept - np.vecdot(self.coef, x_mean)
+
+    def log_prior(self):
+        """Log-density of the prior, in the coordinates."""
+        return super().log_prior() + self.log_jacobian
+
+    def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
+        r"""Gradient in the coordinates, prior included, of slopes in the parameters.
+
+        Notes
+        -----
+        From :math:`d\theta = K^{-1}(du - dK\,\theta)` and :math:`d\log|K| = \mathrm{tr}\,K^{-1}dK`.
+        """
+        by_coef = by_coef + self.coef_prior[1]
+        pieces = []
+        if self.x_mean is not None:
+            by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
+            by_coef -= by_intercept[:, None] * self.x_mean
+            by_mean = by_mean - by_intercept[:, None] * self.coef - self.x_mean / MEAN_SCALE**2
+            pieces = [by_mean, by_intercept[:, None]]
+        by_coupled = matvec(self.uncoupling, by_coef)
+        change = by_coupled[:, :, None] * self.coef[:, None, :] + self.uncoupling
+        change *= self.coordinates.coupling / self.coordinates.size
+        return np.concatenate([by_coupled, self.matrix.pull_back(by_covariance - change), *pieces], axis=1)
 
 
 def guarded(evaluate, theta, slopes, scale=1.0):

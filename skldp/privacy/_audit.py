@@ -6,9 +6,12 @@ uniform input, so that :func:`hockey_stick` and :func:`epsilon_between` give its
 stated confidence: if the bound exceeds what was promised, the promise is broken.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from skldp._validation import check_fraction, check_integer, check_real
@@ -17,7 +20,7 @@ from skldp.exceptions import InvalidParameterError
 __all__ = ["AuditResult", "audit_epsilon", "epsilon_between", "hockey_stick", "noise_pmf"]
 
 
-def noise_pmf(law, outputs):
+def noise_pmf(law: Callable[[np.ndarray, np.ndarray], np.ndarray], outputs: ArrayLike) -> np.ndarray:
     r"""Exact probabilities of integer noise, by bisection of the function that draws it.
 
     Parameters
@@ -58,7 +61,7 @@ def noise_pmf(law, outputs):
     return counts.astype(np.float64) * scale
 
 
-def hockey_stick(p, q, epsilon):
+def hockey_stick(p: ArrayLike, q: ArrayLike, epsilon: float) -> float:
     r"""Smallest delta with :math:`P(S) \le e^\epsilon Q(S) + \delta` for all events S.
 
     Parameters
@@ -82,7 +85,7 @@ def hockey_stick(p, q, epsilon):
     return float(np.maximum(np.asarray(p) - np.exp(epsilon) * np.asarray(q), 0.0).sum())
 
 
-def epsilon_between(p, q, delta=0.0):
+def epsilon_between(p: ArrayLike, q: ArrayLike, delta: float = 0.0) -> float:
     r"""Smallest epsilon for which two output distributions are (epsilon, delta)-indistinguishable.
 
     Parameters
@@ -171,7 +174,9 @@ class AuditResult:
     confidence: float
 
 
-def audit_epsilon(mechanism, x, x_prime, *, n_reports=100_000, delta=0.0, confidence=1 - 1e-6, statistic=None):
+def audit_epsilon(mechanism: Any, x: ArrayLike, x_prime: ArrayLike, *, n_reports: int = 100_000, delta: float = 0.0,
+                  confidence: float = 1 - 1e-6,
+                  statistic: Callable[[np.ndarray], ArrayLike] | None = None) -> AuditResult:
     r"""Lower bound on the epsilon of a randomiser, from its reports alone.
 
     Parameters
@@ -212,7 +217,7 @@ def audit_epsilon(mechanism, x, x_prime, *, n_reports=100_000, delta=0.0, confid
     check_integer(n_reports, "n_reports", 100)
     check_fraction(confidence, "confidence")
     if not 0 <= check_real(delta, "delta") < 1:
-        raise InvalidParameterError(f"delta must lie in [0, 1), got {delta!r}.")
+        raise InvalidParameterError(f"delta must lie in [0, 1), got {delta!r}. Give the delta that was promised, or 0.")
     randomize = getattr(mechanism, "randomize", mechanism)
     statistic = statistic or _default_statistic(mechanism, x, x_prime)
     sample = [np.asarray(statistic(randomize(_repeat(record, n_reports))), dtype=float) for record in (x, x_prime)]

@@ -12,7 +12,7 @@ __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_sigma"]
 _SMALLEST_DELTA = 1e-300
 
 
-def gaussian_delta(epsilon, sigma, sensitivity=1.0):
+def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
     r"""Smallest delta for which Gaussian noise is (epsilon, delta)-private.
 
     Parameters
@@ -53,7 +53,7 @@ def gaussian_delta(epsilon, sigma, sensitivity=1.0):
     return float(-math.exp(log_here) * math.expm1(min(log_there - log_here, 0.0)))
 
 
-def gaussian_sigma(epsilon, delta, sensitivity=1.0):
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     r"""Smallest standard deviation that makes Gaussian noise (epsilon, delta)-private.
 
     Parameters
@@ -88,7 +88,8 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     epsilon = check_positive_budget(epsilon)
     delta = check_delta(delta)
     if delta < _SMALLEST_DELTA:
-        raise InvalidParameterError(f"delta={delta!r} is below {_SMALLEST_DELTA:g}: use a mechanism that needs none.")
+        raise InvalidParameterError(f"delta={delta!r} is below {_SMALLEST_DELTA:g}. Raise it, or use a mechanism that "
+                                    "needs no delta, such as the sphere.")
     sensitivity = check_positive(sensitivity, "sensitivity")
     if math.isinf(epsilon):
         return 0.0
@@ -110,7 +111,7 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     return sensitivity * math.exp(brentq(excess, math.log(lower), math.log(upper), xtol=1e-14, rtol=1e-14))
 
 
-def gaussian_epsilon(sigma, delta, sensitivity=1.0):
+def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of a given size is (epsilon, delta)-private.
 
     The inverse of :func:`gaussian_sigma` in its first argument; 0 when delta alone covers the noise.
@@ -154,5 +155,5 @@ def check_positive_budget(epsilon):
     """Return a positive budget without the mechanisms' upper limit of 20."""
     epsilon = check_real(epsilon, "epsilon", "Give a positive budget.")
     if epsilon <= 0:
-        raise InvalidParameterError(f"epsilon must be positive, got {epsilon!r}.")
+        raise InvalidParameterError(f"epsilon must be positive, got {epsilon!r}. Give a positive budget.")
     return epsilon

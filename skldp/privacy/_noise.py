@@ -11,9 +11,12 @@ magnitude. There is no rejection loop, and the number of words never depends on 
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtri
+
+from skldp.privacy._words import SeededWords, SystemWords
 
 __all__ = [
     "gaussian_noise",
@@ -33,7 +36,7 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 
 
-def laplace_noise(high, low, scale):
+def laplace_noise(high: np.ndarray, low: np.ndarray, scale: float) -> np.ndarray:
     r"""Laplace noise, rounded to integers, from pairs of words.
 
     Parameters
@@ -59,7 +62,7 @@ def laplace_noise(high, low, scale):
     return _signed(np.log(uniform_pair(high, low)) * -scale, high)
 
 
-def gaussian_noise(high, low, scale):
+def gaussian_noise(high: np.ndarray, low: np.ndarray, scale: float) -> np.ndarray:
     r"""Gaussian noise, rounded to integers, from pairs of words.
 
     Parameters
@@ -85,7 +88,8 @@ def gaussian_noise(high, low, scale):
     return _signed(ndtri(uniform_pair(high, low) * 0.5) * -scale, high)
 
 
-def integer_noise(law, scale, shape, source):
+def integer_noise(law: Callable[..., np.ndarray], scale: float, shape: tuple[int, ...],
+                  source: SystemWords | SeededWords) -> np.ndarray:
     """Draw an array of integer noise.
 
     Parameters
@@ -117,7 +121,7 @@ def integer_noise(law, scale, shape, source):
     return out.reshape(shape)
 
 
-def laplace_slack(scale, epsilon):
+def laplace_slack(scale: float, epsilon: float) -> float:
     r"""Bound eta on how far float arithmetic moves the log-probability of a Laplace report.
 
     Parameters
@@ -154,7 +158,7 @@ def laplace_slack(scale, epsilon):
     return 2 * (displaced + grain)
 
 
-def gaussian_slack(scale):
+def gaussian_slack(scale: float) -> float:
     r"""Bound eta on how far float arithmetic moves the log-probability of a Gaussian coordinate.
 
     Parameters
@@ -188,7 +192,7 @@ def gaussian_slack(scale):
     return 2 * (displaced + grain)
 
 
-def uniform_below(words, n_values):
+def uniform_below(words: np.ndarray, n_values: int) -> np.ndarray:
     r"""Map uniform words to integers 0 .. n_values - 1 by multiplication.
 
     Parameters
@@ -216,7 +220,7 @@ def uniform_below(words, n_values):
     return (((words >> _HALF) * n + carry) >> _HALF).view(np.int64)
 
 
-def uniform_pair(high, low):
+def uniform_pair(high: np.ndarray, low: np.ndarray) -> np.ndarray:
     """A 127-bit uniform number in (0, 1), as a float, from the low 63 bits of one word and all of another."""
     # The high part alone has too few bits near zero, where the tail of the noise is decided: low supplies them.
     u = (high & _MAGNITUDE).view(np.int64).astype(np.float64)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def interval_sensitivity(bounds):
+def interval_sensitivity(bounds: tuple[float, float]) -> float:
     """L1 (and L2) sensitivity of a value clipped to an interval.
 
     Parameters
@@ -51,7 +51,7 @@ def interval_sensitivity(bounds):
     return upper - lower
 
 
-def ball_sensitivity(norm):
+def ball_sensitivity(norm: float) -> float:
     r"""L2 sensitivity of a vector clipped to the ball of radius ``norm``.
 
     Parameters
@@ -76,7 +76,7 @@ def ball_sensitivity(norm):
     return 2 * check_positive(norm, "norm")
 
 
-def moment_sensitivity(norm, y_bound, y_weight=1.0, intercept_weight=0.0):
+def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, intercept_weight: float = 0.0) -> float:
     r"""L2 sensitivity of svec(v v') for v = (intercept_weight, x, y_weight * y).
 
     Parameters
@@ -116,7 +116,8 @@ def moment_sensitivity(norm, y_bound, y_weight=1.0, intercept_weight=0.0):
     return math.sqrt(_largest_moment_gap(square, y_bound, 2 * weight**2, weight**4))
 
 
-def weighted_moment_sensitivity(norm, y_bound, cross_weight=1.0, square_weight=1.0):
+def weighted_moment_sensitivity(norm: float, y_bound: float, cross_weight: float = 1.0,
+                                square_weight: float = 1.0) -> float:
     r"""L2 sensitivity of the paper's statistic, with its weights of the blocks.
 
     The statistic is (svec(x x'), sqrt(c1) x y, sqrt(c2) y^2): the paper's sufficient statistics scaled so that all
@@ -166,7 +167,7 @@ def weighted_moment_sensitivity(norm, y_bound, cross_weight=1.0, square_weight=1
     return math.sqrt(_largest_moment_gap(square, y_bound, cross_weight, square_weight))
 
 
-def paper_moment_bound(norm, y_bound, cross_weight=1.0, square_weight=1.0):
+def paper_moment_bound(norm: float, y_bound: float, cross_weight: float = 1.0, square_weight: float = 1.0) -> float:
     r"""The bound on the same sensitivity published by Kulkarni et al. (2022), for comparison.
 
     Parameters
@@ -200,7 +201,8 @@ def paper_moment_bound(norm, y_bound, cross_weight=1.0, square_weight=1.0):
     return math.sqrt(c1**2 * y_bound**4 / 2 + 2 * norm**4 + 2 * c1 * y_bound**2 * norm**2 + c2 * y_bound**4)
 
 
-def moment_radius(norm, y_bound, n_features, y_weight=1.0, intercept_weight=0.0, recentre=True):
+def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float = 1.0, intercept_weight: float = 0.0,
+                  recentre: bool = True) -> float:
     r"""Radius of the smallest ball we know around all moment reports, for the sphere mechanism.
 
     The constant entry kappa^2 is not sent. With ``recentre`` the ball's centre is
@@ -251,7 +253,8 @@ def moment_radius(norm, y_bound, n_features, y_weight=1.0, intercept_weight=0.0,
     )
 
 
-def labelled_moment_radius(norm, n_features, y_weight=1.0, intercept_weight=0.0, recentre=True):
+def labelled_moment_radius(norm: float, n_features: int, y_weight: float = 1.0, intercept_weight: float = 0.0,
+                           recentre: bool = True) -> float:
     r"""Radius of the moment reports of records with labels -1 and 1.
 
     As :func:`moment_radius`, but y^2 = 1 is constant and is not sent either.

@@ -8,7 +8,7 @@ from skldp.exceptions import InvalidParameterError
 __all__ = ["shuffled_epsilon"]
 
 
-def shuffled_epsilon(epsilon, n_reports, delta):
+def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
     r"""Central epsilon of local reports that a trusted shuffler has put in random order.
 
     When nobody can tell which report came from whom, each hides among the others. The reports, taken together and
@@ -61,7 +61,7 @@ def shuffled_epsilon(epsilon, n_reports, delta):
     if not math.exp(min(epsilon, 700.0)) * 16 * math.log(2 / delta) <= n_reports:
         raise InvalidParameterError(
             f"Shuffling {n_reports} reports of epsilon={epsilon:g} is outside the domain of the theorem, which asks "
-            f"for at least 16 exp(epsilon) log(2/delta) reports. Shuffle more reports together, or lower epsilon."
+            f"for n_reports of at least 16 exp(epsilon) log(2/delta). Shuffle more reports together, or lower epsilon."
         )
     growth = math.exp(epsilon)
     spread = 8 * math.sqrt(growth * math.log(4 / delta) / n_reports) + 8 * growth / n_reports

@@ -15,7 +15,7 @@ __all__ = ["exp_lower", "flip_threshold", "near_threshold"]
 WORD = 2**64
 
 
-def exp_lower(epsilon):
+def exp_lower(epsilon: float) -> Fraction:
     r"""A rational number below :math:`e^\epsilon` by a relative :math:`10^{-50}` or less.
 
     Parameters
@@ -38,7 +38,7 @@ def exp_lower(epsilon):
         return Fraction(decimal.Decimal(epsilon).exp()) * (1 - Fraction(1, 10**55))
 
 
-def flip_threshold(epsilon):
+def flip_threshold(epsilon: float) -> int:
     r"""Threshold below which a bit is flipped: :math:`\lceil 2^{64}/(1 + e^\epsilon)\rceil`.
 
     Parameters
@@ -60,7 +60,7 @@ def flip_threshold(epsilon):
     return -(-WORD // (1 + exp_lower(epsilon)))
 
 
-def near_threshold(epsilon, near, far, slack=0):
+def near_threshold(epsilon: float, near: int, far: int, slack: Fraction | int = 0) -> int:
     r"""Threshold below which a two-level mechanism reports from its near set.
 
     Parameters

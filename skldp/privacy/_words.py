@@ -3,12 +3,15 @@
 import hashlib
 import os
 from numbers import Integral
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 
 __all__ = ["SeededWords", "SystemWords", "word_source"]
+
+RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
 
 
 class SystemWords:
@@ -23,11 +26,11 @@ class SystemWords:
     dtype('uint64')
     """
 
-    def words(self, n_words):
+    def words(self, n_words: int) -> np.ndarray:
         """Return ``n_words`` independent uniform uint64 words."""
         return np.frombuffer(os.urandom(8 * n_words), dtype=np.uint64)
 
-    def bytes(self, n_bytes):
+    def bytes(self, n_bytes: int) -> np.ndarray:
         """Return ``n_bytes`` independent uniform bytes."""
         return np.frombuffer(os.urandom(n_bytes), dtype=np.uint8)
 
@@ -47,20 +50,21 @@ class SeededWords:
     True
     """
 
-    def __init__(self, key):
+    def __init__(self, key: bytes):
         digest = hashlib.blake2b(key, digest_size=32).digest()
         self._bits = np.random.PCG64DXSM(int.from_bytes(digest, "little"))
 
-    def words(self, n_words):
+    def words(self, n_words: int) -> np.ndarray:
         """Return the next ``n_words`` uint64 words of the stream."""
         return self._bits.random_raw(n_words)
 
-    def bytes(self, n_bytes):
+    def bytes(self, n_bytes: int) -> np.ndarray:
         """Return the next ``n_bytes`` bytes of the stream; unused bytes of its last word are dropped."""
         return self.words(-(-n_bytes // 8)).astype("<u8", copy=False).view(np.uint8)[:n_bytes]
 
 
-def word_source(random_state, *context):
+def word_source(random_state: RandomState | SystemWords | SeededWords,
+                *context: str | np.ndarray) -> SystemWords | SeededWords:
     """Turn a ``random_state`` into a source of words, bound to what it will protect.
 
     Parameters
@@ -87,7 +91,7 @@ def word_source(random_state, *context):
     if random_state is None:
         return SystemWords()
     if hasattr(random_state, "words") and hasattr(random_state, "bytes") and not hasattr(random_state, "normal"):
-        return random_state
+        return cast("SystemWords | SeededWords", random_state)
     key = hashlib.blake2b()
     for item in (str(_seed(random_state)), *context):
         if isinstance(item, np.ndarray):

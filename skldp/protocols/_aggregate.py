@@ -1,7 +1,10 @@
 """What the aggregator keeps: for each protocol, sums that add."""
 
 import dataclasses
+import os
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import IO, Any
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, parts_from_json, save_aggregate
@@ -46,31 +49,31 @@ class Aggregate:
         self.n_rejected = int(n_rejected)
 
     @property
-    def parts(self):
+    def parts(self) -> Mapping:
         """The sums under each protocol."""
         return MappingProxyType(self._parts)
 
     @property
-    def n_reports(self):
+    def n_reports(self) -> int:
         """Number of reports in all."""
         return sum(tally.n_reports for tally in self._parts.values())
 
     @property
-    def epsilon(self):
+    def epsilon(self) -> float:
         """Largest budget among the protocols."""
         return max(protocol.epsilon for protocol in self._parts)
 
     @property
-    def delta(self):
+    def delta(self) -> float:
         """Largest failure probability among the protocols."""
         return max(protocol.delta for protocol in self._parts)
 
     @property
-    def protocol(self):
+    def protocol(self) -> Any:
         """The first protocol: all others differ from it in their budget alone."""
         return next(iter(self._parts))
 
-    def __add__(self, other):
+    def __add__(self, other: "Aggregate") -> "Aggregate":
         if not isinstance(other, Aggregate):
             return NotImplemented
         parts = dict(self._parts)
@@ -82,7 +85,7 @@ class Aggregate:
         # sum() starts from 0.
         return self if other == 0 else NotImplemented
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the sums with their protocols as JSON text.
 
         Returns
@@ -92,7 +95,7 @@ class Aggregate:
         return aggregate_to_json(self)
 
     @staticmethod
-    def from_json(text):
+    def from_json(text: str | bytes) -> "Aggregate":
         """Read what :meth:`to_json` returned.
 
         Parameters
@@ -106,7 +109,7 @@ class Aggregate:
         """
         return Aggregate(*parts_from_json(text))
 
-    def save(self, file):
+    def save(self, file: str | os.PathLike | IO[bytes]) -> None:
         """Write the sums with their protocols to an npz file, without pickle: smaller than JSON where rows are kept.
 
         Parameters
@@ -117,7 +120,7 @@ class Aggregate:
         save_aggregate(file, self)
 
     @staticmethod
-    def load(file):
+    def load(file: str | os.PathLike | IO[bytes]) -> "Aggregate":
         """Read what :meth:`save` wrote.
 
         Parameters

@@ -5,8 +5,10 @@ import warnings
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
+from skldp.privacy._words import RandomState
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import KINDS, canonical, describe, digest, parse, protocol_from
 
@@ -33,7 +35,7 @@ class Protocol(ABC):
         super().__init_subclass__(**kwargs)
         KINDS[cls.__name__] = cls
 
-    def privatize(self, X, y=None, random_state=None):
+    def privatize(self, X: ArrayLike, y: ArrayLike | None = None, random_state: RandomState = None) -> np.ndarray:
         """Randomise records: the client's half.
 
         Parameters
@@ -61,7 +63,7 @@ class Protocol(ABC):
             )
         return self._randomize(X, y, random_state)
 
-    def check(self, reports):
+    def check(self, reports: ArrayLike) -> np.ndarray:
         """Say which reports an honest client could have sent.
 
         Parameters
@@ -75,7 +77,7 @@ class Protocol(ABC):
         """
         return self._valid_rows(self._read(reports))
 
-    def aggregate(self, reports, on_invalid="raise"):
+    def aggregate(self, reports: ArrayLike, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that inference needs.
 
         Parameters
@@ -113,11 +115,11 @@ class Protocol(ABC):
         )
 
     @property
-    def id(self):
+    def id(self) -> str:
         """Digest of the description: equal for equal protocols, whatever machine they are on."""
         return digest(self)
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the description as JSON text, to be published.
 
         Returns
@@ -127,7 +129,7 @@ class Protocol(ABC):
         return self._canonical()
 
     @staticmethod
-    def from_json(text):
+    def from_json(text: str | bytes) -> "Protocol":
         """Read a published description.
 
         Parameters
@@ -162,13 +164,13 @@ class Protocol(ABC):
         return reports
 
     @property
-    def sends_bits(self):
+    def sends_bits(self) -> bool:
         """Whether a report is a row of zeros and ones, which a file packs."""
         return False
 
     @property
     @abstractmethod
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
 
     @abstractmethod

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp._categories import category_codes, check_list, row_codes
 from skldp._validation import check_epsilon, check_integer
@@ -12,6 +13,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
+from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._tallies import RowTally, Tally
 
@@ -58,17 +60,17 @@ class CategoryProtocol(Protocol):
             raise InvalidParameterError(f"mechanism must be one of {names}, got {self.mechanism!r}.")
 
     @property
-    def n_categories(self):
+    def n_categories(self) -> int:
         """Number of categories."""
         return len(self.categories)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
         return 1 if self.mechanism == "rr" else self.n_categories
 
     @property
-    def sends_bits(self):
+    def sends_bits(self) -> bool:
         """Whether a report is a row of zeros and ones."""
         return self.mechanism != "rr"
 
@@ -77,7 +79,7 @@ class CategoryProtocol(Protocol):
         """The mechanism."""
         return MECHANISMS[self.mechanism](epsilon=self.epsilon, n_categories=self.n_categories)
 
-    def codes(self, X):
+    def codes(self, X: ArrayLike) -> np.ndarray:
         """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
         X = np.asarray(X, dtype=object) if isinstance(X, (list, tuple)) else np.asarray(X)
         if X.ndim <= 1:
@@ -91,7 +93,7 @@ class CategoryProtocol(Protocol):
         reports = self.randomizer.randomize(self.codes(X), random_state)
         return reports[:, None] if reports.ndim == 1 else reports
 
-    def aggregate(self, reports, on_invalid="raise", keep_rows=False):
+    def aggregate(self, reports: ArrayLike, on_invalid: str = "raise", keep_rows: float = False) -> Aggregate:
         """Add reports up into the statistic that inference needs.
 
         Parameters

@@ -8,6 +8,7 @@ from functools import cached_property
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
@@ -16,7 +17,8 @@ from skldp.exceptions import InvalidParameterError, SeededNoiseWarning
 from skldp.mechanisms._encoding import BALL_RADIUS, as_floats, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._sphere import Sphere
-from skldp.privacy._words import word_source
+from skldp.privacy._words import RandomState, word_source
+from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._tallies import Tally
 
@@ -56,7 +58,7 @@ class GradientModel:
         if not all(map(math.isfinite, self.theta)):
             raise InvalidParameterError("The model has parameters that are not finite. Ask the server for another.")
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the model as JSON text, to be sent.
 
         Returns
@@ -66,7 +68,7 @@ class GradientModel:
         return json.dumps({"protocol_id": self.protocol_id, "round": self.round, "theta": self.theta})
 
     @staticmethod
-    def from_json(text):
+    def from_json(text: str | bytes) -> "GradientModel":
         """Read a model.
 
         Parameters
@@ -170,39 +172,39 @@ class GradientProtocol(Protocol):
         self.randomizer  # an impossible budget is an error here, not on the first client
 
     @cached_property
-    def id(self):
+    def id(self) -> str:
         """Digest of the description; kept, because every model carries it."""
         return super().id
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
         """Number of entries of a gradient."""
         return self.n_features + self.fit_intercept
 
     @cached_property
-    def randomizer(self):
+    def randomizer(self) -> Gaussian | Sphere:
         """The mechanism."""
         if self.mechanism == "sphere":
             return Sphere(epsilon=self.epsilon, norm=self.clip_norm, n_features=self.dimension)
         return Gaussian(epsilon=self.epsilon, delta=self.delta, norm=self.clip_norm, n_features=self.dimension)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
         return self.dimension + (self.mechanism == "sphere")
 
     @property
-    def smoothness(self):
+    def smoothness(self) -> float:
         r"""Largest curvature of any client's loss: :math:`\|\tilde u\|^2`, a quarter of it for the logistic loss."""
         return (1 + self.fit_intercept) * (0.25 if self.loss == "logistic" else 1.0)
 
     @cached_property
-    def report_variance(self):
+    def report_variance(self) -> float:
         r"""Largest mean square :math:`C^2 + m\tau^2` of a decoded report of m entries with noise variance tau^2."""
         return self.clip_norm**2 + self.dimension * self.randomizer.noise_variance
 
     @property
-    def response_scale(self):
+    def response_scale(self) -> tuple[float, float]:
         """Public midpoint c and scale h of the response; 0 and 1 for labels."""
         if self.bounds_y is None:
             return 0.0, 1.0
@@ -211,7 +213,7 @@ class GradientProtocol(Protocol):
             return 0.0, max(abs(lower), abs(upper))
         return lower + (upper - lower) / 2, (upper - lower) / 2
 
-    def start(self):
+    def start(self) -> GradientModel:
         """The model of the first round: nothing is known.
 
         Returns
@@ -220,7 +222,7 @@ class GradientProtocol(Protocol):
         """
         return GradientModel(self.id, 0, (0.0,) * self.dimension)
 
-    def natural(self, theta):
+    def natural(self, theta: ArrayLike) -> tuple[np.ndarray, float]:
         """Coefficients and intercept, on the scale of the records, of parameters in scaled coordinates.
 
         Parameters
@@ -238,7 +240,7 @@ class GradientProtocol(Protocol):
         intercept = centre + scale * theta[-1] if self.fit_intercept else 0.0
         return theta[:self.n_features] * (scale / self.data_norm), float(intercept)
 
-    def gradient(self, X, y, theta):
+    def gradient(self, X: ArrayLike, y: ArrayLike, theta: ArrayLike) -> np.ndarray:
         """Gradients of the clients' losses before they are clipped. They are private.
 
         Parameters
@@ -257,7 +259,7 @@ class GradientProtocol(Protocol):
         codes, target = self._encode(X, y)
         return self._gradient(codes, target, np.asarray(theta, dtype=np.float64))
 
-    def mean_gradient(self, aggregate):
+    def mean_gradient(self, aggregate: Aggregate) -> np.ndarray:
         """Unbiased estimate of the mean clipped gradient, from the sums of reports.
 
         Parameters
@@ -272,7 +274,8 @@ class GradientProtocol(Protocol):
         tally = aggregate.parts[self]
         return self.randomizer.decode(tally.sums[None, :] / tally.n_reports)[0]
 
-    def privatize(self, X, y=None, random_state=None, model=None):
+    def privatize(self, X: ArrayLike, y: ArrayLike | None = None, random_state: RandomState = None,
+                  model: GradientModel | None = None) -> np.ndarray:
         """Randomise the gradients of records: the client's half. Asking a client again spends its budget again.
 
         Parameters

@@ -1,8 +1,10 @@
 """The two sides of private gradient descent: a client that sends one report, a server that steps with their mean."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp._validation import check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError, InvalidReportError
@@ -32,12 +34,14 @@ class GradientClient:
     (3,)
     """
 
-    def __init__(self, protocol):
-        self.protocol = Protocol.from_json(protocol) if isinstance(protocol, str) else protocol
-        if not isinstance(self.protocol, GradientProtocol):
-            raise TypeError(f"GradientClient runs a GradientProtocol; got {type(self.protocol).__name__}.")
+    def __init__(self, protocol: GradientProtocol | str):
+        found = Protocol.from_json(protocol) if isinstance(protocol, str) else protocol
+        if not isinstance(found, GradientProtocol):
+            raise TypeError(f"GradientClient runs a GradientProtocol; got {type(found).__name__}. "
+                            "Pass the protocol of an LDPSGDClassifier or LDPSGDRegressor.")
+        self.protocol = found
 
-    def gradient(self, model, x, y):
+    def gradient(self, model: GradientModel | str, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Randomise the gradient of the loss of a record at a model, with the operating system's entropy.
 
         Parameters
@@ -143,7 +147,7 @@ class GradientServer:
         self._mean_theta = np.zeros(protocol.dimension)
         self._n_averaged = 0
 
-    def round(self):
+    def round(self) -> GradientModel:
         """The public model that the next group is sent.
 
         Returns
@@ -152,7 +156,7 @@ class GradientServer:
         """
         return GradientModel(self.protocol.id, self.n_rounds_done, tuple(self.theta.tolist()))
 
-    def step(self, reports, on_invalid="raise"):
+    def step(self, reports: ArrayLike | Iterable, on_invalid: str = "raise") -> "GradientServer":
         """Move the model by the mean of a group's reports.
 
         Parameters
@@ -179,7 +183,7 @@ class GradientServer:
         self._update_mean()
         return self
 
-    def step_size(self, number, n_reports):
+    def step_size(self, number: int, n_reports: int) -> float:
         r"""The step :math:`\eta_t` of a round.
 
         Parameters
@@ -203,7 +207,7 @@ class GradientServer:
         wanted = self.eta0 / math.sqrt(second_moment * max(self.n_rounds, number))
         return min(1 / self.protocol.smoothness, wanted)
 
-    def result(self):
+    def result(self) -> tuple[np.ndarray, float]:
         """Coefficients and intercept on the scale of the records: of the current model, or of the mean.
 
         Returns

@@ -53,7 +53,7 @@ class LabelRecordProtocol(LabelledProtocol):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
-    def has_intercept(self):
+    def has_intercept(self) -> bool:
         """Records tell an intercept, whether a model has one or not."""
         return True
 

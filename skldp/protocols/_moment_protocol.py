@@ -36,7 +36,7 @@ class _Moments(RegressionProtocol):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
-    def has_intercept(self):
+    def has_intercept(self) -> bool:
         """Whether the report has moments with a constant, which an intercept needs."""
         return self.intercept_weight > 0
 
@@ -49,7 +49,7 @@ class _Moments(RegressionProtocol):
             return SphereMoments(**options)
         return GaussianMoments(delta=self.delta, **options)
 
-    def mean_moments(self, tally):
+    def mean_moments(self, tally: Tally) -> np.ndarray:
         """Mean of the decoded moments of a tally, in svec coordinates."""
         mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
         return self.randomizer.decode(mean[None])[0]

@@ -61,12 +61,12 @@ class RecordProtocol(BoundedProtocol):
         self.randomizer  # an impossible budget is an error here, not on the first client
 
     @property
-    def has_intercept(self):
+    def has_intercept(self) -> bool:
         """Whether the response is centred by its public midpoint."""
         return self.centred
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
         return self.n_features + 1
 
@@ -83,7 +83,7 @@ class RecordProtocol(BoundedProtocol):
             rows[:, -1] = self.y_weight * np.nan_to_num(as_floats(rows[:, -1]), nan=0.0)
         return rows
 
-    def mean_products(self, tally):
+    def mean_products(self, tally: Tally) -> np.ndarray:
         """Mean of (1, z)(1, z)' over the decoded reports z of a tally, shape (n_features + 2, n_features + 2)."""
         step = np.append(1.0, np.full(self.width, self.randomizer.decode(1.0)))
         return (tally.sums / max(tally.n_reports, 1)).astype(float) * np.outer(step, step)

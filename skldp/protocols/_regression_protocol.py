@@ -37,7 +37,7 @@ class RegressionProtocol(Protocol):
 
     @property
     @abstractmethod
-    def has_intercept(self):
+    def has_intercept(self) -> bool:
         """Whether the reports can tell an intercept."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class RegressionProtocol(Protocol):
         """Responses in public units, from -1 to 1."""
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
         return self.randomizer.width
 
@@ -106,12 +106,12 @@ class BoundedProtocol(RegressionProtocol):
         object.__setattr__(self, "bounds_y", check_bounds(self.bounds_y, "bounds_y"))
 
     @property
-    def y_offset(self):
+    def y_offset(self) -> float:
         """What is taken off the response: the midpoint of its bounds, 0 without an intercept."""
         return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
 
     @property
-    def y_scale(self):
+    def y_scale(self) -> float:
         """What the response is divided by, so that it lies in [-1, 1]."""
         lower, upper = self.bounds_y
         return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))

@@ -1,9 +1,14 @@
 """Reports on disk, with the protocol they came under."""
 
+import os
+from typing import IO
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
+from skldp.protocols._base import Protocol
 from skldp.protocols._description import VERSION, check_format, describe, digest, protocol_from
 
 __all__ = ["load_reports", "save_reports"]
@@ -12,7 +17,7 @@ FORMAT = "skldp-reports"
 WHAT = "a file of reports"
 
 
-def save_reports(file, reports, protocol):
+def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protocol: Protocol) -> None:
     """Write reports with their protocol to an npz file, without pickle. Bits are packed, eight to a byte.
 
     Parameters
@@ -45,17 +50,17 @@ def save_reports(file, reports, protocol):
     >>> protocol.aggregate(reports).n_reports
     2
     """
-    reports = protocol._read(reports)
-    valid = protocol._valid_rows(reports)
+    rows = protocol._read(reports)
+    valid = protocol._valid_rows(rows)
     if not valid.all():
         raise protocol._refusal(valid, "Leave such reports out: reports[protocol.check(reports)].")
     header = {"format": FORMAT, "version": VERSION, "protocol": describe(protocol), "id": digest(protocol),
-              "n_reports": len(reports)}
-    stored = np.packbits(reports.astype(bool), axis=1) if protocol.sends_bits else reports
+              "n_reports": len(rows)}
+    stored = np.packbits(rows.astype(bool), axis=1) if protocol.sends_bits else rows
     write_archive(file, header, {"reports": stored})
 
 
-def load_reports(file, protocol=None):
+def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None = None) -> tuple[np.ndarray, Protocol]:
     """Read reports and their protocol from a file that :func:`save_reports` wrote.
 
     Whether each row could have come from an honest client is checked by ``aggregate`` and ``fit_reports``, as for

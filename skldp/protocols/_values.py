@@ -71,7 +71,7 @@ class ValueProtocol(Protocol):
         self.randomizer  # an impossible budget or window is an error here, not on the first client
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of integers in a report."""
         return self.n_features
 
@@ -88,7 +88,7 @@ class ValueProtocol(Protocol):
         return Gaussian(epsilon=epsilon, delta=self.delta / self.n_features, norm=radius)
 
     @property
-    def midpoint(self):
+    def midpoint(self) -> float:
         """Middle of the public interval."""
         return self.bounds[0] + (self.bounds[1] - self.bounds[0]) / 2
 

@@ -52,6 +52,7 @@ class GuardedModel:
         self.has_gradient = hasattr(model, "log_density_and_gradient")
         self.has_surrogate = hasattr(model, "surrogate_gradient")
         self.has_force = self.has_gradient or self.has_surrogate
+        self._last = np.empty((0, 0)), np.empty(0)
 
     def initial(self):
         """Starting point of the search for the mode, shape (n_params,)."""
@@ -59,7 +60,9 @@ class GuardedModel:
 
     def log_density(self, theta):
         """Log-density of each row, with everything non-finite turned into minus infinity."""
-        return _only_possible(self.model.log_density(theta))
+        # A trajectory has met the density of its end on the way: with the last gradient.
+        known, value = self._last
+        return value.copy() if np.array_equal(known, theta) else _only_possible(self.model.log_density(theta))
 
     def log_density_and_gradient(self, theta):
         """Exact log-density and gradient of each row; numerical where the model has no gradient."""
@@ -72,7 +75,17 @@ class GuardedModel:
         """Gradient that drives trajectories: the surrogate where there is one."""
         if self.has_surrogate:
             return np.asarray(self.model.surrogate_gradient(theta), dtype=float)
-        return np.asarray(self.model.log_density_and_gradient(theta)[1], dtype=float)
+        value, gradient = self.model.log_density_and_gradient(theta)
+        self._last = theta.copy(), _only_possible(value)
+        return np.asarray(gradient, dtype=float)
+
+    def to_theta(self, walked):
+        """Parameters theta of points that chains walk through, shape (n_points, n_params); as a rule the same."""
+        return self.model.to_theta(walked) if hasattr(self.model, "to_theta") else walked
+
+    def from_theta(self, theta):
+        """Points that chains walk through, of parameters theta."""
+        return self.model.from_theta(theta) if hasattr(self.model, "from_theta") else theta
 
     def constrain(self, theta):
         """Natural parameters of theta (chain, draw, n_params): dict name -> (chain, draw, ...)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from skldp.sampling._chain_statistics import rhat_and_ess, smaller_tail_ess
 from skldp.sampling._density import quiet
 
 STOP_RHAT, STOP_ESS = 1.01, 1000
@@ -87,11 +88,8 @@ def diagnose(draws):
     >>> found.rhat["mean"].round(2), found.converged
     (array([1., 1.]), True)
     """
-    from arviz_stats.base import array_stats
-
-    rhat = {name: _by_column(array_stats.rhat, values, np.inf) for name, values in draws.items()}
-    ess = {name: _by_column(array_stats.ess, values, 0.0) for name, values in draws.items()}
-    return Diagnostics(rhat, ess)
+    both = {name: _by_column(rhat_and_ess, values, (np.inf, 0.0)) for name, values in draws.items()}
+    return Diagnostics(*({name: values[which] for name, values in both.items()} for which in range(2)))
 
 
 def tail_ess(draws):
@@ -105,12 +103,7 @@ def tail_ess(draws):
     -------
     ess : dict of str to ndarray
     """
-    from arviz_stats.base import array_stats
-
-    def tail(values, **axes):
-        return array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes)
-
-    return {name: _by_column(tail, values, 0.0) for name, values in draws.items()}
+    return {name: _by_column(smaller_tail_ess, values, (0.0,))[0] for name, values in draws.items()}
 
 
 def unknown(draws):
@@ -132,18 +125,19 @@ def element_names(name, shape):
     return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(shape)]
 
 
-def _by_column(statistic, values, failed):
-    """Apply a statistic to each distinct column; `failed` where it cannot be computed."""
+def _by_column(statistics, values, failed):
+    """Statistics of each distinct column, one array for each; `failed` where one cannot be computed."""
     columns = values.reshape(values.shape[:2] + (-1,))
     # A symmetric matrix carries every element twice; a few draws of each chain tell twins from strangers.
     few = columns[:, [0, columns.shape[1] // 2, -1]].reshape(-1, columns.shape[2])
     _, first, inverse = np.unique(few, axis=1, return_index=True, return_inverse=True)
     distinct = columns[:, :, first]
     with quiet():
-        result = np.asarray(statistic(distinct, chain_axis=0, draw_axis=1), dtype=float)
-    result = np.where(np.isfinite(result), result, failed)
-    result[np.ptp(distinct, axis=(0, 1)) == 0] = np.nan
-    return result[inverse.ravel()].reshape(values.shape[2:])
+        results = np.atleast_2d(statistics(distinct))
+    constant, unfit = np.ptp(distinct, axis=(0, 1)) == 0, np.isnan(distinct).any(axis=(0, 1))
+    results = np.where(np.isfinite(results) & ~unfit, results, np.reshape(failed, (-1, 1)))
+    results[:, constant] = np.nan
+    return [result[inverse.ravel()].reshape(values.shape[2:]) for result in results]
 
 
 def _extreme(by_name, pick):

@@ -92,7 +92,8 @@ def find_mode(model, initial=None):
 
 def _climb(model, initial):
     if not np.isfinite(model.log_density(initial[None])[0]):
-        raise ValueError("The model's initial point has no finite log-density; sampling cannot start there.")
+        raise ValueError("The model's initial point has no finite log-density, so that sampling cannot start. "
+                         "Check the priors, and that the bounds hold the values they are about.")
     found = optimize.minimize(_loss_and_slope, initial, args=(model,), jac=True, method="L-BFGS-B")
     if found.nit == 0 and not model.has_gradient:
         found = optimize.minimize(_loss, found.x, args=(model,), method="Nelder-Mead")

@@ -2,8 +2,15 @@
 
 import numpy as np
 
+from skldp.sampling._density import quiet
 from skldp.sampling._hamiltonian import HamiltonianMove
+from skldp.sampling._metric import learned_metric
 from skldp.sampling._moves import ensemble_moves
+
+# Early in warm-up the metric is poor and steps are small; trajectories need not be long for walkers to spread.
+_EARLY_LEAPFROGS = 8
+# More slopes than these, all in one call, would teach little and take memory.
+_MOST_SLOPES = 2000
 
 
 class HamiltonianRoute:
@@ -18,9 +25,9 @@ class HamiltonianRoute:
     first_block = 120
 
     @staticmethod
-    def default_walkers(n_params):
-        """Enough walkers to learn a metric from; each one costs the stop rule 100 effective draws."""
-        return 16 if n_params <= 100 else 24
+    def default_walkers(model):
+        """As many as a call hardly notices, fewer where walkers cost; each costs the stop rule 100 effective draws."""
+        return 16 if model.has_surrogate and model.n_params <= 100 else 24
 
     @staticmethod
     def fewest_walkers(n_params):
@@ -33,16 +40,19 @@ class HamiltonianRoute:
         return HamiltonianMove(model.force, mode.covariance)
 
     @staticmethod
-    def warm_up(chains, n_warmup):
-        """Tune the step size on the Hessian's metric, then twice on that of the pooled draws."""
-        move = chains.moves
-        learning, rest = _windows(n_warmup, (0.3, 0.3))
-        for n_steps in learning:
-            path = chains.run(n_steps, tune=True)
-            move.set_covariance(_pooled(path, move.covariance)[1])
-            # A curved posterior has directions that a quarter turn hardly moves.
-            if _slowest(path, move.covariance) > 0.4:
-                move.length *= 2
+    def warm_up(chains, n_warmup, constrain):
+        """Tune the step size on the Hessian's metric, then on metrics learned from draws and the slopes there."""
+        move, most = chains.moves, chains.moves.most_leapfrogs
+        learning, rest = _windows(n_warmup, (0.1, 0.2, 0.3))
+        for window, n_steps in enumerate(learning):
+            move.most_leapfrogs = most if window == len(learning) - 1 else min(most, _EARLY_LEAPFROGS)
+            later = chains.run(n_steps, tune=True)[:, n_steps // 2:]
+            with quiet():
+                draws = _some(later)
+                move.set_covariance(learned_metric(draws, move.gradient(draws), move.covariance))
+                natural = constrain(later)
+        if learning:
+            move.length *= _stretch(natural)
         if rest:
             chains.run(rest, tune=True)
         move.freeze()
@@ -61,9 +71,9 @@ class EnsembleRoute:
     first_block = 200
 
     @staticmethod
-    def default_walkers(n_params):
+    def default_walkers(model):
         """Small ensembles reach the stop rule first; each walker costs it 100 effective draws."""
-        return 2 * max(8, 2 * n_params + 2)
+        return 2 * max(8, 2 * model.n_params + 2)
 
     @staticmethod
     def fewest_walkers(n_params):
@@ -76,7 +86,7 @@ class EnsembleRoute:
         return ensemble_moves(mode.theta, mode.covariance)
 
     @staticmethod
-    def warm_up(chains, n_warmup):
+    def warm_up(chains, n_warmup, constrain=None):
         """Refit the independent proposal to the pooled draws, twice."""
         covariance = chains.moves[-1][0].get_proposal.covariance
         learning, rest = _windows(n_warmup, (0.5, 0.5))
@@ -103,10 +113,26 @@ def _pooled(path, covariance):
     return draws.mean(axis=0), weight * deviations.T @ deviations / n_draws + (1 - weight) * covariance
 
 
-def _slowest(path, covariance):
-    """Largest correlation between successive draws in the later half of a window, over whitened directions."""
-    later = path[:, path.shape[1] // 2:]
-    centered = later - later.mean(axis=(0, 1))
-    white = centered @ np.linalg.inv(np.linalg.cholesky(covariance)).T
-    successive = np.mean(white[:, 1:] * white[:, :-1], axis=(0, 1))
-    return np.max(successive / np.mean(white**2, axis=(0, 1)))
+def _some(path):
+    """Draws of all walkers, evenly thinned to a number that one call of the gradient can take."""
+    draws = path.reshape(-1, path.shape[2])
+    return draws[::-(-len(draws) // _MOST_SLOPES)]
+
+
+def _stretch(natural):
+    r"""How much longer trajectories should be, by the slowest quantity that is reported.
+
+    A Gaussian quantity that turns by an angle a in one step has a correlation :math:`\cos a` between successive draws;
+    curved posteriors have quantities that turn less than a quarter. Trajectories are made longer by 1.3/a, at most
+    three times, and never shorter.
+    """
+    slowest = max(_successive(values.reshape(values.shape[:2] + (-1,))) for values in natural.values())
+    return float(np.clip(1.3 / np.arccos(np.clip(slowest, 0.0, 0.99)), 1.0, 3.0))
+
+
+def _successive(columns):
+    """Largest correlation between successive draws, over columns that are not constant."""
+    centered = columns - columns.mean(axis=(0, 1))
+    power = np.mean(centered**2, axis=(0, 1))
+    products = np.mean(centered[:, 1:] * centered[:, :-1], axis=(0, 1))
+    return np.max(products[power > 0] / power[power > 0], initial=0.0)

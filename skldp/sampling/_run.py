@@ -8,21 +8,25 @@ import numpy as np
 from skldp.sampling._chains import Chains, first_state
 from skldp.sampling._density import GuardedModel, quiet
 from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
-from skldp.sampling._map import find_mode
+from skldp.sampling._map import Mode, find_mode
 from skldp.sampling._posterior import Posterior
 from skldp.sampling._progress import Progress
 from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
 
 _KEPT_DRAWS = 4000
 _KEPT_THETA = 1000
+_WARM_SHARE = 4
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """What a later run may start from: mode, covariance and last positions, in theta."""
+    """What a later run may start from: mode, last positions and some draws, in theta.
+
+    The covariance is one where chains walked; None where none did.
+    """
 
     mode: np.ndarray
-    covariance: np.ndarray
+    covariance: np.ndarray | None
     positions: np.ndarray
     draws: np.ndarray
 
@@ -38,14 +42,17 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         `constrain(theta)`; with `log_density_and_gradient(theta)` or
         `surrogate_gradient(theta)` it is sampled by Hamiltonian trajectories,
         else by ensemble moves. Where it has an `approximation`, a model with
-        the same parameters, the mode is that one's.
+        the same parameters, the mode is that one's. Where it has a `sampled`
+        model, the same posterior in other coordinates, with `to_theta` and
+        `from_theta`, chains walk in those.
     inference : {"mcmc", "laplace"}, default="mcmc"
         Markov chains, or the Gaussian approximation at the mode: milliseconds,
         for first looks.
     n_walkers : int or "auto", default="auto"
-        Chains that advance together. "auto" takes 16 for few parameters: more
-        walkers make each step more useful, but R-hat 1.01 costs about 100
-        effective draws per walker.
+        Chains that advance together. "auto" takes 24 where there is a
+        gradient, 16 where the density is dearer than its surrogate gradient:
+        more walkers make each step more useful, but R-hat 1.01 costs about
+        100 effective draws per walker.
     n_warmup : int, default=100
         Steps per walker that learn the shape of the posterior and are thrown
         away.
@@ -58,7 +65,9 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     progress : bool, default=False
         Show one bar with steps, acceptance and the worst R-hat so far.
     start : Posterior, default=None
-        Posterior of a similar model, to start from.
+        Posterior of a similar model, or one of its `memories`. Chains start
+        where those stopped, with the metric that they had learned, after a
+        quarter of the warm-up.
 
     Returns
     -------
@@ -99,21 +108,26 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     True
     """
     _check(inference, n_warmup, n_draws)
-    guarded = GuardedModel(model)
+    # Where a model offers its posterior in coordinates that suit trajectories, chains walk there.
+    walked = getattr(model, "sampled", model) if inference == "mcmc" else model
+    guarded = GuardedModel(walked)
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
-    memory = None if start is None else start.memories[0]
-    searched = GuardedModel(getattr(model, "approximation", model))
-    mode = find_mode(searched, None if memory is None else memory.mode)
+    memory = _memory_of(start, guarded)
+    searched = GuardedModel(model.approximation) if hasattr(model, "approximation") else guarded
+    if memory is None or memory.covariance is None or inference == "laplace":
+        mode, memory = find_mode(searched, None if memory is None else memory.mode), None
+    else:
+        mode, n_warmup = _remembered_mode(memory, searched), n_warmup // _WARM_SHARE
     if inference == "laplace":
         return _laplace(guarded, mode, rng)
     route = HamiltonianRoute() if guarded.has_force else EnsembleRoute()
-    n_walkers = _number_of_walkers(route, n_walkers, guarded.n_params)
+    n_walkers = _number_of_walkers(route, n_walkers, guarded)
     state = _first_state(searched, mode, memory, route, n_walkers, rng, seeds[1])
     with Progress(progress, n_warmup + n_draws) as bar:
         chains = Chains(searched.log_density, route.moves(guarded, mode), state, bar)
-        settling = _settling_steps(n_warmup) if searched.model is not model else 0
-        covariance = route.warm_up(chains, n_warmup - settling)
+        settling = _settling_steps(n_warmup) if searched is not guarded else 0
+        covariance = route.warm_up(chains, n_warmup - settling, guarded.constrain)
         if settling:
             # The step size was tuned on the approximation, whose gradient drives the trajectories. Tuned on the
             # density it would shrink without end, because smaller steps do not bring the two together.
@@ -123,7 +137,8 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     diagnostics.warn(n_draws)
     n_steps = next(iter(draws.values())).shape[1]
     return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws), chains.acceptance, n_steps,
-                     (_Memory(mode.theta, covariance, chains.positions, _some(path)),))
+                     (_Memory(guarded.to_theta(mode.theta[None])[0], covariance, guarded.to_theta(chains.positions),
+                              guarded.to_theta(_some(path))),))
 
 
 def _check(inference, n_warmup, n_draws):
@@ -134,14 +149,14 @@ def _check(inference, n_warmup, n_draws):
             raise ValueError(f"{name} is an integer of at least {least}; got {value!r}.")
 
 
-def _number_of_walkers(route, n_walkers, n_params):
+def _number_of_walkers(route, n_walkers, model):
     if isinstance(n_walkers, str) and n_walkers == "auto":
-        return route.default_walkers(n_params)
-    fewest = route.fewest_walkers(n_params)
+        return route.default_walkers(model)
+    fewest = route.fewest_walkers(model.n_params)
     if not isinstance(n_walkers, Integral) or n_walkers < fewest or n_walkers % route.n_ensembles:
         kind = "an even integer" if route.n_ensembles == 2 else "an integer"
         raise ValueError(
-            f'n_walkers is "auto" or {kind} of at least {fewest} for this model of {n_params} parameter(s); '
+            f'n_walkers is "auto" or {kind} of at least {fewest} for this model of {model.n_params} parameter(s); '
             f"got {n_walkers!r}.")
     return n_walkers
 
@@ -151,8 +166,25 @@ def _settling_steps(n_warmup):
     return n_warmup // 5
 
 
+def _memory_of(start, model):
+    """What is remembered of an earlier run, in the coordinates that chains walk in; None if it was of another model."""
+    if start is None:
+        return None
+    memory, = getattr(start, "memories", (start,))
+    if len(memory.mode) != model.n_params:
+        return None
+    mode, positions = model.from_theta(memory.mode[None])[0], model.from_theta(memory.positions)
+    return _Memory(mode, memory.covariance, positions, memory.draws)
+
+
+def _remembered_mode(memory, model):
+    """The place and shape of an earlier posterior stand in for the mode and the curvature there."""
+    with quiet():
+        return Mode(memory.mode, float(model.log_density(memory.mode[None])[0]), memory.covariance)
+
+
 def _first_state(model, mode, memory, route, n_walkers, rng, seed):
-    """Walkers around the mode."""
+    """Walkers around the mode, or where those of an earlier run stood."""
     if memory is None:
         offsets = route.spread * _gaussian(mode.covariance, n_walkers, rng)
     else:
@@ -214,7 +246,7 @@ def _laplace(model, mode, rng):
     with quiet():
         draws = model.constrain(theta.reshape(4, -1, model.n_params))
     return Posterior(draws, unknown(draws), unknown(draws), unknown(draws),
-                     memories=(_Memory(mode.theta, mode.covariance, theta[:64], theta[:_KEPT_THETA]),))
+                     memories=(_Memory(mode.theta, None, theta[:64], theta[:_KEPT_THETA]),))
 
 
 def _gaussian(covariance, n_draws, rng):

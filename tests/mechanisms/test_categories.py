@@ -110,7 +110,7 @@ def test_unary_window_refuses_what_chance_does_not_explain():
     assert not mechanism.valid(np.ones((1, 200), dtype=np.uint8)).any()
     assert not mechanism.valid(np.zeros((1, 200), dtype=np.uint8)).any()
     assert not mechanism.valid(np.full((1, 200), 2, dtype=np.uint8)).any()
-    low, high = mechanism._window
+    low, high = mechanism.ones_range
     ones = mechanism.q * 199 + 0.5
     assert ones - 8 * np.sqrt(ones) < low < ones < high < ones + 8 * np.sqrt(ones)
 

@@ -448,3 +448,62 @@ def test_the_likelihood_belongs_to_the_collection():
     assert isinstance(LinearModel(aggregate_of("sphere", 1, True)).likelihoods[0], MomentLikelihood)
     assert isinstance(LinearModel(aggregate_of("inputs", 1, True)).likelihoods[0], RecordLikelihood)
     assert isinstance(aggregate_of("sphere", 1, True).protocol.randomizer, SphereMoments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (3, "auto"), (4, 2.0)])
+def test_coupled_coordinates_have_the_same_posterior(kind, intercept, d, prior_scale):
+    """Density of theta times the Jacobian, which is found numerically; and the way there and back."""
+    model = LinearModel(aggregate_of(kind, d, intercept, 4000, epsilon=5.0), prior_scale=prior_scale)
+    coupled, theta = model.sampled, points(model)
+    walked = coupled.from_theta(theta)
+    assert np.abs(walked - theta).max() > 0.01, "it is another point"
+    np.testing.assert_allclose(coupled.to_theta(walked), theta, rtol=1e-10, atol=1e-12)
+    step = 1e-6 * np.eye(model.n_params)
+    jacobians = [(coupled.to_theta(point + step) - coupled.to_theta(point - step)) / 2e-6 for point in walked]
+    expected = model.log_density(theta) + np.linalg.slogdet(np.array(jacobians))[1]
+    np.testing.assert_allclose(np.diff(coupled.log_density(walked)), np.diff(expected), rtol=1e-7, atol=1e-5)
+    for name, values in model.constrain(theta).items():
+        np.testing.assert_allclose(coupled.constrain(walked)[name], values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto"), (4, 2.0)])
+def test_gradient_in_coupled_coordinates_matches_finite_differences(kind, intercept, d, prior_scale):
+    aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
+    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2).sampled
+    theta = points(model, 4)
+    value, gradient = model.log_density_and_gradient(theta)
+    np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
+    step = 1e-5
+    ends = [(model.log_density(theta + step * e), model.log_density(theta - step * e)) for e in np.eye(model.n_params)]
+    numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-5 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coupled_coordinates_start_where_the_others_do(intercept):
+    model = LinearModel(aggregate_of("sphere", 3, intercept, 4000))
+    start = model.sampled.to_theta(model.sampled.initial()[None])[0]
+    np.testing.assert_allclose(start, model.initial(), rtol=1e-10, atol=1e-12)
+    assert np.isfinite(model.sampled.initial()).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_without_reports_nothing_is_coupled(intercept):
+    protocol = protocol_of("sphere", 2, intercept)
+    model = LinearModel(protocol.aggregate(np.empty((0, protocol.width), dtype=int)))
+    theta = points(model)
+    np.testing.assert_allclose(model.sampled.log_density(model.sampled.from_theta(theta)), model.log_density(theta))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_coupled_coordinates_of_very_many_reports_are_of_a_possible_size(kind):
+    """Whatever the number of reports, or their noise, the coordinates are about as large as the coefficients."""
+    protocol = protocol_of(kind, 3, True, epsilon=np.inf)
+    sums = next(iter(protocol.aggregate(protocol._randomize(*records(3, 500), 0)).parts.values()))
+    model = LinearModel(Aggregate({protocol: Tally(500 * 10**9, sums.sums * 10**9)}))
+    assert np.abs(model.sampled.initial()).max() < 10
+    assert np.isfinite(model.sampled.log_density_and_gradient(model.sampled.initial()[None])[1]).all()

@@ -257,7 +257,7 @@ def test_hostile_reports_are_named_or_dropped(protocol):
     ({"data_norm": None}, "data_norm must be given"), ({"loss": "hinge"}, 'loss must be "logistic" or "squared"'),
     ({"mechanism": "laplace"}, 'mechanism must be "gaussian" or "sphere"'), ({"clip_norm": 0}, "clip_norm must be"),
     ({"classes": None}, "classes must be given"), ({"classes": (1, 2, 3)}, "two distinct labels"),
-    ({"classes": (1, (2, 3))}, "two distinct labels"),
+    ({"classes": (1, (2, 3))}, "two distinct labels"), ({"classes": (1, 1)}, "classes must be distinct"),
     ({"loss": "squared", "bounds_y": None}, "bounds_y must be given"),
     ({"n_features": 0}, "n_features must be"), ({"mechanism": []}, "mechanism must be"),
 ])

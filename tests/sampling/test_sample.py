@@ -94,10 +94,13 @@ def test_good_enough_is_not_warned_about(rhat, ess):
 @pytest.mark.parametrize("n_calls", [0, 30, 200])
 def test_interrupt_propagates_quietly(make, n_calls, capfd):
     class Interrupted(make):
-        def log_density(self, theta):
-            if self.n_calls >= n_calls:
+        n_evaluations = 0
+
+        def _density_and_gradient(self, theta):
+            if self.n_evaluations >= n_calls:
                 raise KeyboardInterrupt
-            return super().log_density(theta)
+            self.n_evaluations += 1
+            return super()._density_and_gradient(theta)
 
     with pytest.raises(KeyboardInterrupt):
         sample(Interrupted(2), seed=0)

@@ -1,0 +1,44 @@
+"""What a notebook and a prompt show of every estimator and transformer."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import skldp
+from tests.test_common import ESTIMATORS, TRANSFORMERS
+
+EVERYTHING = ESTIMATORS + TRANSFORMERS
+WITH_BUDGET = [estimator for estimator in EVERYTHING if "epsilon" in estimator.get_params()]
+X = np.random.default_rng(0).poisson(1.0, size=(60, 2)).astype(float)
+Y = np.arange(60) % 2
+
+
+def name(estimator):
+    return type(estimator).__name__
+
+
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
+@pytest.mark.parametrize("estimator", EVERYTHING, ids=name)
+def test_the_html_repr_works_before_and_after_fit(estimator):
+    estimator = clone(estimator)
+    before = estimator._repr_html_()
+    after = estimator.fit(X, Y)._repr_html_()
+    for text in (before, after):
+        assert name(estimator) in text and "no privacy" not in text
+    assert "<span>Not fitted</span>" in before and "<span>Fitted</span>" in after
+
+
+@pytest.mark.parametrize("estimator", WITH_BUDGET, ids=name)
+def test_an_infinite_budget_is_named_in_both_reprs(estimator):
+    estimator = clone(estimator)
+    assert "no privacy" not in repr(estimator)
+    estimator.set_params(epsilon=np.inf)
+    assert repr(estimator).endswith("# no privacy")
+    assert "no privacy" in estimator._repr_html_()
+
+
+def test_the_html_repr_works_inside_a_pipeline():
+    pipeline = make_pipeline(skldp.BoundedScaler(), skldp.LDPBayesLinearRegression(epsilon=2.0))
+    text = pipeline._repr_html_()
+    assert "BoundedScaler" in text and "LDPBayesLinearRegression" in text

@@ -1,0 +1,58 @@
+"""A stream that grows: a warm start ends where a cold one does."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram
+from skldp.sampling import HamiltonianMove
+
+RNG = np.random.default_rng(0)
+X = 0.4 * RNG.normal(size=(20_000, 2))
+Y = X @ [0.5, -0.3] + 0.2 * RNG.normal(size=20_000)
+CASES = {
+    "gaussian, two columns": (LDPGaussian(random_state=0), (X,), ("mean", "std")),
+    "histogram": (LDPHistogram(categories=range(6), random_state=0), (RNG.integers(6, size=(20_000, 1)),),
+                  ("frequencies",)),
+    "linear": (LDPBayesLinearRegression(epsilon=2.0, random_state=0), (X, Y), ("coef", "intercept", "sigma")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_warm_start_has_the_posterior_of_a_cold_one(name):
+    estimator, data, parameters = CASES[name]
+    reports = estimator.privatize(*data)
+    streamed = clone(estimator).set_params(warm_start=True).fit_reports(reports[:5000])
+    total = streamed.aggregate_ + streamed.aggregate(reports[5000:])
+    warm, cold = streamed.fit_reports(total).posterior_, clone(estimator).fit_reports(total).posterior_
+    for parameter in parameters:
+        error = cold.std()[parameter] * np.sqrt(1 / cold.ess[parameter] + 1 / warm.ess[parameter])
+        assert (np.abs(warm.mean()[parameter] - cold.mean()[parameter]) < 4.5 * error).all()
+        assert (warm.rhat[parameter] < 1.02).all()
+        np.testing.assert_allclose(warm.std()[parameter], cold.std()[parameter], rtol=0.15)
+
+
+def test_a_warm_start_takes_fewer_steps(monkeypatch):
+    steps = []
+    trajectory = HamiltonianMove.propose
+    monkeypatch.setattr(HamiltonianMove, "propose", lambda *args: steps.append(1) or trajectory(*args))
+    estimator, data, _ = CASES["linear"]
+    model = clone(estimator).set_params(warm_start=True, n_draws=40).fit(*data)
+    cold = len(steps)
+    model.fit_reports(model.aggregate_)
+    assert cold == model.n_warmup + 40
+    assert len(steps) - cold == model.n_warmup // 4 + 40
+
+
+def test_what_was_learned_elsewhere_is_not_used():
+    model = LDPGaussian(random_state=0, warm_start=True).fit(X)
+    one = model.fit(X[:, :1])
+    alone = LDPGaussian(random_state=0).fit(X[:, :1])
+    np.testing.assert_array_equal(one.posterior_.draws["mean"], alone.posterior_.draws["mean"])
+
+
+def test_after_a_laplace_fit_chains_start_at_its_mode():
+    estimator, data, _ = CASES["linear"]
+    model = clone(estimator).set_params(warm_start=True, inference="laplace").fit(*data)
+    model.set_params(inference="mcmc").fit_reports(model.aggregate_)
+    assert model.posterior_.rhat["coef"].max() < 1.02
