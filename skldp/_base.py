@@ -4,9 +4,11 @@ import dataclasses
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -28,7 +30,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     """
 
     @abstractmethod
-    def protocol(self, n_features=1):
+    def protocol(self, n_features: int = 1) -> Any:
         """Return the public description of the collection.
 
         Parameters
@@ -49,7 +51,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     def _describe(self, posterior, aggregate):
         """Fitted attributes that summarise the posterior, as a dict."""
 
-    def fit(self, X, y=None, *, sample_epsilon=None):
+    def fit(self, X: ArrayLike, y: object = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -70,7 +72,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def privatize(self, X, y=None):
+    def privatize(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Simulate the collection: each row of X is randomised once, as its client would do it.
 
         Parameters
@@ -85,10 +87,10 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         ndarray of int, shape (n_clients, n_report)
             Reports, as they would travel.
         """
-        X = self._check_records(X)
-        return self.protocol(X.shape[1])._randomize(X, None, self.random_state)
+        records = self._check_records(X)
+        return self.protocol(records.shape[1])._randomize(records, None, self.random_state)
 
-    def aggregate(self, reports, on_invalid="raise"):
+    def aggregate(self, reports: Any, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that :meth:`fit_reports` needs.
 
         Parameters
@@ -106,7 +108,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         return add_up(reports, lambda rows: self._counter(rows, on_invalid), self.n_jobs)
 
-    def fit_reports(self, reports, on_invalid="raise"):
+    def fit_reports(self, reports: Any, on_invalid: str = "raise") -> Self:
         """Infer from reports that were collected from clients.
 
         Parameters
@@ -139,7 +141,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         self.n_features_in_ = aggregate.protocol.n_features
         return self
 
-    def sample_posterior(self, n_samples=1000, random_state=None):
+    def sample_posterior(self, n_samples: int = 1000, random_state: Any = None) -> dict[str, np.ndarray]:
         """Draw parameters from the posterior.
 
         Parameters
@@ -157,7 +159,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         check_integer(n_samples, "n_samples", 1)
         return self.posterior_.sample(n_samples, np.random.default_rng(sampling_seed(random_state)))
 
-    def influence_bound(self, n_fakes):
+    def influence_bound(self, n_fakes: int) -> dict[str, np.ndarray]:
         r"""How far forged reports could have pulled the posterior means.
 
         Anybody can send a well-formed report that is a lie, and no check can tell: that is inherent to local privacy.
