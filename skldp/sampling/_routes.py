@@ -27,7 +27,9 @@ class HamiltonianRoute:
     @staticmethod
     def default_walkers(model):
         """As many as a call hardly notices, fewer where walkers cost; each costs the stop rule 100 effective draws."""
-        return 16 if model.has_surrogate and model.n_params <= 100 else 24
+        if model.n_params > 100:
+            return 24
+        return 16 if model.has_surrogate else 40
 
     @staticmethod
     def fewest_walkers(n_params):

@@ -49,10 +49,10 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         Markov chains, or the Gaussian approximation at the mode: milliseconds,
         for first looks.
     n_walkers : int or "auto", default="auto"
-        Chains that advance together. "auto" takes 24 where there is a
-        gradient, 16 where the density is dearer than its surrogate gradient:
-        more walkers make each step more useful, but R-hat 1.01 costs about
-        100 effective draws per walker.
+        Chains that advance together. "auto" takes 40 where there is a
+        gradient, 24 where it is one of many parameters, 16 where the density
+        is dearer than its surrogate gradient: more walkers make each step
+        more useful, but R-hat 1.01 costs about 100 effective draws per walker.
     n_warmup : int, default=100
         Steps per walker that learn the shape of the posterior and are thrown
         away.
