@@ -131,8 +131,9 @@ def comparison(d, found):
     for name, (seconds, coef, sizes) in found.items():
         cost[name] = seconds, sizes.min(), seconds / sizes.min()
         centre[name] = np.array([coef.mean(axis=(0, 1)), coef.std(axis=(0, 1))])
-        axes = {"chain_axis": 0, "draw_axis": 1}
-        error[name] = np.array([centre[name][1] / np.sqrt(sizes), array_stats.mcse(coef, method="sd", **axes)])
+        # Of the draws that are there: ours are thinned for storage, and effective sizes are those before.
+        error[name] = np.array([array_stats.mcse(coef, method=kind, chain_axis=0, draw_axis=1)
+                                for kind in ("mean", "sd")])
     z = np.abs(centre["ours"] - centre["nuts"]) / np.hypot(error["ours"], error["nuts"])
     return [f"d={d}", f"{cost['ours'][0]:.1f}", f"{cost['ours'][1]:.0f}", f"{cost['nuts'][0]:.0f}",
             f"{cost['nuts'][1]:.0f}", f"{cost['nuts'][2] / cost['ours'][2]:.1f}", {5: "8", 10: "20"}.get(d, ""),

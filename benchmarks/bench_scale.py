@@ -27,6 +27,11 @@ def regression_data(n, d, rng):
     return X, X @ np.linspace(-0.5, 0.5, d) + 0.2 * rng.normal(size=n)
 
 
+def labels_of(X, rng):
+    """Labels that the records tell with an error."""
+    return (rng.random(len(X)) < 1 / (1 + np.exp(-X @ np.linspace(-3, 3, X.shape[1])))).astype(int)
+
+
 def throughput(n_reports, repeats):
     """Reports checked and added up in a second, by one core."""
     from _timing import best_time, print_table
@@ -110,6 +115,7 @@ def grown(aggregate, n_clients, rng):
 
 def clients(sizes, repeats):
     """Time of a fit after aggregation, over the number of clients, with chains of the same length."""
+    from _moment_sums import simulated_sums
     from _timing import print_table
 
     from skldp import (
@@ -123,7 +129,7 @@ def clients(sizes, repeats):
 
     rng = np.random.default_rng(SEED)
     X, y = regression_data(10**5, 5, rng)
-    labels, categories = (y > 0).astype(int), rng.integers(16, size=(10**5, 1))
+    labels, categories = labels_of(X, rng), rng.integers(16, size=(10**5, 1))
     length = {"n_warmup": 100, "n_draws": 100}
     cases = [
         ("linear, sphere", LDPBayesLinearRegression(**length), (X, y)),
@@ -142,7 +148,10 @@ def clients(sizes, repeats):
     for name, model, data in cases:
         model.set_params(random_state=0)
         few = model.aggregate(model.privatize(*(values[:sizes[0]] for values in data)))
-        many = grown(model.aggregate(model.privatize(*data)), sizes[1], rng)
+        if len(data) == 2 and model.collect == "statistics":
+            many = simulated_sums(model.protocol(X.shape[1]), *data, sizes[1], rng)
+        else:
+            many = grown(model.aggregate(model.privatize(*data)), sizes[1], rng)
         medians = []
         for aggregate in (few, many):
             times = []
@@ -242,7 +251,7 @@ def stream(n_clients, d, n_days):
     rng = np.random.default_rng(SEED)
     X, y = regression_data(n_clients, d, rng)
     cases = [("linear", LDPBayesLinearRegression(), (X, y)),
-             ("logistic", LDPBayesLogisticRegression(classes=(0, 1)), (X, (y > 0).astype(int))),
+             ("logistic", LDPBayesLogisticRegression(classes=(0, 1)), (X, labels_of(X, rng))),
              ("histogram, counts, d=50", LDPHistogram(categories=range(50), likelihood="counts"),
               (rng.integers(50, size=(n_clients, 1)),)),
              ("Gaussian", LDPGaussian(), (X[:, :1],))]

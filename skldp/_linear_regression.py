@@ -105,7 +105,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, bounds_y=(-1, 1), collect="statistics",
                  mechanism="auto", fit_intercept=True, prior_scale="auto", covariance_scale="auto",
                  sigma_scale="auto", lkj_eta=2.0, y_weight="auto", intercept_weight="auto", inference="mcmc",
-                 n_walkers="auto", n_warmup=200, n_draws=3000, random_state=None, n_jobs=None,
+                 n_walkers="auto", n_warmup=120, n_draws=3000, random_state=None, n_jobs=None,
                  progress=False, warm_start=False):
         self.epsilon = epsilon
         self.delta = delta

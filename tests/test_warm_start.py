@@ -32,6 +32,7 @@ def test_a_warm_start_has_the_posterior_of_a_cold_one(name):
         np.testing.assert_allclose(warm.std()[parameter], cold.std()[parameter], rtol=0.15)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_warm_start_takes_fewer_steps(monkeypatch):
     steps = []
     trajectory = HamiltonianMove.propose

@@ -25,11 +25,14 @@ class HamiltonianRoute:
     first_block = 120
 
     @staticmethod
-    def default_walkers(model):
-        """As many as a call hardly notices, fewer where walkers cost; each costs the stop rule 100 effective draws."""
-        if model.n_params > 100:
-            return 24
-        return 16 if model.has_surrogate else 40
+    def default_walkers(model, warm):
+        """As many as a call hardly notices, fewer where walkers cost; each costs the stop rule 100 effective draws.
+
+        A warm start knows what many walkers are there to learn.
+        """
+        if warm or (model.has_surrogate and model.n_params <= 100):
+            return 16
+        return 24 if model.n_params > 100 else 40
 
     @staticmethod
     def fewest_walkers(n_params):
@@ -73,7 +76,7 @@ class EnsembleRoute:
     first_block = 200
 
     @staticmethod
-    def default_walkers(model):
+    def default_walkers(model, warm):
         """Small ensembles reach the stop rule first; each walker costs it 100 effective draws."""
         return 2 * max(8, 2 * model.n_params + 2)
 

@@ -66,8 +66,8 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         Show one bar with steps, acceptance and the worst R-hat so far.
     start : Posterior, default=None
         Posterior of a similar model, or one of its `memories`. Chains start
-        where those stopped, with the metric that they had learned, after a
-        quarter of the warm-up.
+        where those stopped, with the metric that they had learned, and take a
+        quarter of the warm-up; "auto" takes fewer of them.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     if inference == "laplace":
         return _laplace(guarded, mode, rng)
     route = HamiltonianRoute() if guarded.has_force else EnsembleRoute()
-    n_walkers = _number_of_walkers(route, n_walkers, guarded)
+    n_walkers = _number_of_walkers(route, n_walkers, guarded, warm=memory is not None)
     state = _first_state(searched, mode, memory, route, n_walkers, rng, seeds[1])
     with Progress(progress, n_warmup + n_draws) as bar:
         chains = Chains(searched.log_density, route.moves(guarded, mode), state, bar)
@@ -149,9 +149,9 @@ def _check(inference, n_warmup, n_draws):
             raise ValueError(f"{name} is an integer of at least {least}; got {value!r}.")
 
 
-def _number_of_walkers(route, n_walkers, model):
+def _number_of_walkers(route, n_walkers, model, warm):
     if isinstance(n_walkers, str) and n_walkers == "auto":
-        return route.default_walkers(model)
+        return route.default_walkers(model, warm)
     fewest = route.fewest_walkers(model.n_params)
     if not isinstance(n_walkers, Integral) or n_walkers < fewest or n_walkers % route.n_ensembles:
         kind = "an even integer" if route.n_ensembles == 2 else "an integer"
