@@ -14,7 +14,7 @@ from skldp.sampling._progress import Progress
 from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
 
 _KEPT_DRAWS = 4000
-_KEPT_THETA = 1000
+_KEPT_THETA = 2000
 _WARM_SHARE = 4
 
 
@@ -236,7 +236,7 @@ def _thinned(draws):
 
 
 def _some(path):
-    """A thousand draws or so of theta, of the last block alone: the whole path would be large."""
+    """Two thousand draws or so of theta, of the last block alone: the whole path would be large."""
     stride = -(-path.shape[0] * path.shape[1] // _KEPT_THETA)
     return path[:, stride - 1::stride].reshape(-1, path.shape[2])
 
