@@ -1,6 +1,5 @@
 """The shape of every Bayesian estimator: fit = privatize, aggregate, infer."""
 
-import dataclasses
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -17,7 +16,8 @@ from skldp._influence import influence
 from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.protocols._aggregate import BUDGET_FIELDS, Aggregate
+from skldp.protocols._aggregate import Aggregate, differing_field
+from skldp.protocols._base import check_on_invalid
 from skldp.sampling._posterior import stack
 from skldp.sampling._run import sample
 
@@ -106,6 +106,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         Aggregate
             Small and picklable; ``+`` merges, also with aggregates of cohorts with other budgets.
         """
+        check_on_invalid(on_invalid)
         return add_up(reports, lambda rows: self._counter(rows, on_invalid), self.n_jobs)
 
     def fit_reports(self, reports: Any, on_invalid: str = "raise") -> Self:
@@ -135,6 +136,8 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
             setattr(self, name, value)
         self.posterior_ = posterior
         self.aggregate_ = aggregate
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit; reports have no names
         self.protocol_ = aggregate.protocol
         self.epsilon_, self.delta_ = aggregate.epsilon, aggregate.delta
         self.n_reports_, self.n_rejected_ = aggregate.n_reports, aggregate.n_rejected
@@ -201,8 +204,9 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _counter(self, reports, on_invalid):
         """What adds up reports like these, rows or an aggregate."""
-        known = isinstance(reports, Aggregate)
-        return Counter(reports.protocol if known else self._protocol_of_reports(reports), on_invalid)
+        if isinstance(reports, Aggregate):
+            return Counter(self._expected_protocol(reports.protocol), on_invalid)
+        return Counter(self._protocol_of_reports(reports), on_invalid)
 
     def _simulate(self, protocol, X, y, sample_epsilon):
         """Aggregate of the reports of simulated clients, each under its own budget. Raw data ends here."""
@@ -226,31 +230,30 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
                 f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}. "
                 f"Use the estimator, or its parameters, that the reports were made for."
             )
-        for field in dataclasses.fields(found):
-            here, there = getattr(expected, field.name), getattr(found, field.name)
-            if field.name not in BUDGET_FIELDS and here != there:
-                raise InvalidReportError(
-                    f"These reports came under another collection: {field.name} is {there!r} there, and this "
-                    f"{type(self).__name__} has {here!r}. Give it the parameters that the reports were made with."
-                )
+        name = differing_field(expected, found)
+        if name is not None:
+            raise InvalidReportError(
+                f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
+                f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports were "
+                "made with."
+            )
 
     def _infer(self, aggregate):
         seed = sampling_seed(self.random_state)
         options = {"inference": self.inference, "n_walkers": self.n_walkers, "n_warmup": self.n_warmup,
                    "n_draws": self.n_draws, "progress": self.progress}
         models = self._models(aggregate)
-        starts = self._starts(len(models))
+        starts = self._starts(aggregate.protocol, len(models))
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
         # Walkers share one batched call already, so what can run side by side is models.
         jobs = (delayed(sample)(model, seed=part, start=start, **options)
                 for model, part, start in zip(models, seeds, starts))
         return stack(Parallel(n_jobs=self.n_jobs)(jobs))
 
-    def _starts(self, n_models):
-        """Where chains start: with ``warm_start``, where those of the last fit stopped."""
-        if self.warm_start and hasattr(self, "posterior_") and len(self.posterior_.memories) == n_models:
-            return self.posterior_.memories
-        return (None,) * n_models
+    def _starts(self, protocol, n_models):
+        """Where chains start: with ``warm_start``, where those of the last fit of such reports stopped."""
+        known = self.warm_start and hasattr(self, "posterior_") and differing_field(self.protocol_, protocol) is None
+        return self.posterior_.memories if known and len(self.posterior_.memories) == n_models else (None,) * n_models
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)

@@ -37,6 +37,11 @@ def cohorts(protocol, sample_epsilon, n_clients):
     if sample_epsilon is None:
         return [(protocol, slice(None))]
     budgets = np.asarray(sample_epsilon)
+    if budgets.dtype == object:
+        try:
+            budgets = budgets.astype(float)  # a column of a mixed table
+        except (TypeError, ValueError):
+            pass
     if budgets.shape != (n_clients,) or budgets.dtype.kind not in "iuf":
         raise InvalidParameterError(
             f"sample_epsilon must hold one number for each of the {n_clients} clients, got an array of shape "

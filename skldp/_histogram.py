@@ -189,7 +189,7 @@ class LDPHistogram(BaseLDPEstimator):
 
     def _counter(self, reports, on_invalid):
         if isinstance(reports, Aggregate):
-            return self._counting(reports.protocol, on_invalid)
+            return self._counting(self._expected_protocol(reports.protocol), on_invalid)
         n_features = 1 if self.categories is None else _columns(self.categories)
         return self._counting(self.protocol(n_features), on_invalid)
 

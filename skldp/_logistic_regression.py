@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from skldp._categories import category_codes, check_list
-from skldp._regression import BaseLDPRegression, check_scale, weight_or
+from skldp._regression import BaseLDPRegression, check_scale, features_of, weight_or
 from skldp._validation import check_fraction, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._logistic import LogisticMomentModel
@@ -202,7 +202,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     def _protocol_of_reports(self, reports):
         if self.classes is None and hasattr(self, "protocol_"):
-            return self._protocol_for(self.protocol_.classes, self.protocol_.n_features)
+            def protocol(n_features):
+                return self._protocol_for(self.protocol_.classes, n_features)
+
+            return protocol(features_of(protocol, reports.shape[1]))
         return super()._protocol_of_reports(reports)
 
     def _expected_protocol(self, found):

@@ -96,7 +96,7 @@ class BaseLDPRegression(BaseLDPEstimator):
             candidate = self.protocol(self.protocol_.n_features)
             if candidate.width == reports.shape[1]:
                 return candidate
-        return self.protocol(_features_of(self.protocol, reports.shape[1]))
+        return self.protocol(features_of(self.protocol, reports.shape[1]))
 
 
 def check_scale(value, name):
@@ -109,7 +109,7 @@ def weight_or(value, name, default):
     return default if check_scale(value, name) == "auto" else value
 
 
-def _features_of(protocol, width):
+def features_of(protocol, width):
     """Number of features whose reports have this width: the width grows with it."""
     n_features = 1
     while n_features < min(width, 1000) and protocol(n_features).width < width:

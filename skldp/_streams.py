@@ -49,8 +49,12 @@ class _Count:
 
 def as_rows(reports):
     """Reports as an array with a row for each client."""
-    reports = np.asarray(reports)
-    return reports[:, None] if reports.ndim == 1 else reports
+    try:
+        reports = np.asarray(reports)
+    except ValueError:
+        raise InvalidReportError("Reports are rows of the same number of integers; got rows that differ. "
+                                 "Pass what privatize returned.") from None
+    return reports[:, None] if reports.ndim == 1 and reports.size else reports
 
 
 def add_up(reports, counter_for, n_jobs=None):
@@ -80,28 +84,53 @@ def add_up(reports, counter_for, n_jobs=None):
 
 
 def _from_chunks(chunks, counter_for, n_jobs):
+    chunks = (chunk for chunk in chunks if isinstance(chunk, Aggregate) or len(chunk) or np.ndim(chunk) > 1)
     first = next(chunks, None)
     if first is None:
         raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
     counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
-    failures: list = []
-    jobs = (delayed(_count)(counter, chunk, place)
-            for place, chunk in enumerate(chain([first], _until_failure(chunks, failures))))
-    total = _Count(None)
+    source = _Source(chain([first], chunks))
+    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(source))
+    done: list = []  # (how many times doubled, count): as in counting, equals are added first
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        total = _merge(counter, [total, one])
-        if total.problems:
-            break
-    _raise_problems(total)
-    if failures:
-        raise _interrupted(total.aggregate, failures[0]) from failures[0]
+        # Chunks that joblib has taken already are added up even when one among them is bad; no more are taken.
+        source.open = source.open and not one.problems
+        level = 0
+        while done and done[-1][0] == level:
+            one, level = _merge(counter, [done.pop()[1], one]), level + 1
+        done.append((level, one))
+    total = _merge(counter, [one for _, one in done])
+    _raise_problems(total, f" Chunks up to number {source.n_taken - 1} have been read.")
+    if source.failure is not None:
+        raise _interrupted(total.aggregate, source.failure) from source.failure
     return total.aggregate
+
+
+class _Source:
+    """Chunks until their source fails or is closed; joblib would lose them with a source that raises."""
+
+    def __init__(self, chunks):
+        self.chunks, self.open, self.failure, self.n_taken = chunks, True, None, 0
+
+    def __iter__(self):
+        try:
+            while self.open:
+                chunk = next(self.chunks)
+                self.n_taken += 1
+                yield chunk
+        except StopIteration:
+            return
+        except Exception as error:
+            self.failure = error
 
 
 def _from_dask(reports, counter_for):
     """One task for each block of rows, wherever dask runs it, and a tree of sums."""
     import dask
 
+    if not hasattr(reports, "to_dask_array") and not hasattr(reports, "rechunk"):
+        raise InvalidReportError(f"Of dask, arrays and DataFrames are read; got {type(reports).__name__}. "
+                                 "Make a dask array of it, or pass chunks.")
     if hasattr(reports, "to_dask_array"):
         reports = reports.to_dask_array()
     if reports.ndim == 1:
@@ -124,9 +153,20 @@ def _from_dask(reports, counter_for):
 
 def _count(counter, chunk, place):
     try:
+        _refuse_one_dimension(chunk)
         return _Count(counter(chunk))
     except InvalidReportError as error:
         return _Count(None, ((place, str(error)),))
+
+
+def _refuse_one_dimension(chunk):
+    """A flat chunk could be one client's report or many clients' reports: nobody can tell."""
+    if isinstance(chunk, Aggregate) or len(chunk) == 0:
+        return
+    flat = np.ndim(chunk[0]) == 0 if isinstance(chunk, (list, tuple)) else np.ndim(chunk) == 1
+    if flat:
+        raise InvalidReportError(f"A chunk has two dimensions, a row for each client; got {len(chunk)} numbers in one. "
+                                 "Pass chunk.reshape(-1, width).")
 
 
 def _merge(counter, counts):
@@ -142,20 +182,12 @@ def _merge(counter, counts):
     return _Count(total, problems)
 
 
-def _raise_problems(count):
+def _raise_problems(count, read=""):
     if count.problems:
         place, message = count.problems[0]
         others = f" So are {len(count.problems) - 1} other chunks." if len(count.problems) > 1 else ""
         where = "" if place is None else f"Chunk {place} of the reports is not what it should be. "
-        raise InvalidReportError(where + message + others + _kept(count.aggregate), aggregate=count.aggregate)
-
-
-def _until_failure(chunks, failures):
-    """Chunks until their source fails; joblib would lose them with a source that raises."""
-    try:
-        yield from chunks
-    except Exception as error:
-        failures.append(error)
+        raise InvalidReportError(where + message + others + read + _kept(count.aggregate), aggregate=count.aggregate)
 
 
 def _interrupted(aggregate, failure):
@@ -171,7 +203,7 @@ def _kept(aggregate):
 
 
 def _is_rows(reports):
-    """Whether a list holds rows of integers rather than chunks."""
-    if not isinstance(reports, (list, tuple)) or len(reports) == 0:
+    """Whether a list holds rows of integers rather than chunks, which are arrays or lists of rows."""
+    if not isinstance(reports, (list, tuple)) or len(reports) == 0 or isinstance(reports[0], Aggregate):
         return False
-    return not isinstance(reports[0], Aggregate) and np.ndim(reports[0]) <= 1
+    return np.size(reports[0]) > 0 and np.ndim(reports[0]) <= (0 if hasattr(reports[0], "__array__") else 1)

@@ -229,3 +229,74 @@ def test_fit_never_holds_all_reports():
         finally:
             tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_rows_after_an_aggregate_of_another_cohort_keep_their_own_budget():
+    careful, generous = (LDPGaussian(epsilon=epsilon, bounds=(0, 10), random_state=0) for epsilon in (0.25, 1.0))
+    X = np.full((200, 1), 3.0)
+    first, rows = careful.aggregate(careful.privatize(X)), generous.privatize(X)
+    for chunks in ([first, rows], [rows, first]):
+        total = generous.aggregate(chunks)
+        assert {part.epsilon: tally.n_reports for part, tally in total.parts.items()} == {0.25: 200, 1.0: 200}
+    with pytest.raises(InvalidReportError, match="bounds"):
+        LDPGaussian(bounds=(0, 1000)).aggregate([first, rows])
+
+
+def test_chunks_of_one_dimension_are_refused_and_lists_of_numbers_are_rows():
+    estimator, reports = made("exponential")
+    flat = reports[:6].ravel()
+    for chunks in ([flat[:3], flat[3:]], iter([flat[:3], flat[3:]]), [pd.Series(flat)]):
+        with pytest.raises(InvalidReportError, match="two dimensions"):
+            estimator.aggregate(chunks)
+    assert estimator.aggregate(flat.tolist()).n_reports == 6
+    assert estimator.aggregate(list(flat)).n_reports == 6
+
+
+def test_empty_chunks_of_any_type_add_nothing():
+    for name in ("histogram, rows", "histogram, rr", "linear", "gaussian"):
+        estimator, reports = made(name)
+        empty = np.empty((0, reports.shape[1]))
+        for chunks in ([reports, empty], [empty, reports], [reports, []], [[], reports],
+                       [reports, pd.DataFrame(columns=range(reports.shape[1]))]):
+            same(estimator.aggregate(chunks), estimator.aggregate(reports))
+
+
+def test_ragged_rows_are_named():
+    estimator, reports = made("gaussian")
+    with pytest.raises(InvalidReportError, match="rows that differ") as caught:
+        estimator.aggregate([reports, [[1], [2, 3]]])
+    assert caught.value.aggregate.n_reports == 3000
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_bad_chunk_costs_no_chunk_that_was_taken(n_jobs):
+    estimator, reports = made("exponential")
+    chunks = [reports[start:start + 100].astype(np.int64) for start in range(0, 3000, 100)]
+    chunks[5][0] = 10**9
+    source = iter(chunks)
+    with joblib.parallel_config("threading", n_jobs=n_jobs or 1), pytest.raises(InvalidReportError) as caught:
+        estimator.aggregate(source)
+    left = sum(len(chunk) for chunk in source)
+    assert caught.value.aggregate.n_reports + left == 2900
+
+
+def test_names_of_an_earlier_fit_do_not_outlive_it():
+    model = LDPBayesLinearRegression(inference="laplace", random_state=0)
+    model.fit(pd.DataFrame(X[:, :2], columns=["a", "b"]), Y)
+    model.fit_reports(model.privatize(X, Y))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.predict(X).shape == (3000,)
+
+
+def test_a_fitted_classifier_reads_reports_of_another_width():
+    model = LDPBayesLogisticRegression(inference="laplace", random_state=0)
+    with pytest.warns(UserWarning):
+        model.fit(X[:, :2], (Y > 0).astype(int))
+    reports = LDPBayesLogisticRegression(classes=(0, 1), random_state=0).privatize(X, (Y > 0).astype(int))
+    assert model.fit_reports(reports).coef_.shape == (1, 3)
+
+
+def test_what_to_do_with_invalid_reports_is_checked_even_when_there_is_nothing_to_do():
+    estimator, reports = made("exponential")
+    with pytest.raises(InvalidParameterError, match="on_invalid"):
+        estimator.aggregate(estimator.aggregate(reports), on_invalid="keep")

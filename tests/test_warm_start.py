@@ -57,3 +57,11 @@ def test_after_a_laplace_fit_chains_start_at_its_mode():
     model = clone(estimator).set_params(warm_start=True, inference="laplace").fit(*data)
     model.set_params(inference="mcmc").fit_reports(model.aggregate_)
     assert model.posterior_.rhat["coef"].max() < 1.02
+
+
+def test_other_bounds_start_cold():
+    values = np.abs(X[:2000, :1])
+    model = LDPGaussian(bounds=(0, 10), random_state=0, warm_start=True).fit(values)
+    moved = model.set_params(bounds=(1000, 1010)).fit(values + 1000)
+    cold = LDPGaussian(bounds=(1000, 1010), random_state=0).fit(values + 1000)
+    np.testing.assert_array_equal(moved.posterior_.draws["mean"], cold.posterior_.draws["mean"])

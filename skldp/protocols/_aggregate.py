@@ -145,10 +145,19 @@ def _check_alike(one, other):
             f"Aggregates of {type(one).__name__} and {type(other).__name__} do not add: "
             f"they are of different collections. Fit each on its own."
         )
+    name = differing_field(one, other)
+    if name is not None:
+        raise InvalidReportError(
+            f"These aggregates do not add: {name} is {getattr(one, name)!r} in one and {getattr(other, name)!r} in the "
+            "other. Fit each on its own."
+        )
+
+
+def differing_field(one, other):
+    """Name of the first field, the budget apart, in which two protocols differ; None if there is none."""
+    if type(one) is not type(other):
+        return "kind"
     for field in dataclasses.fields(one):
-        here, there = getattr(one, field.name), getattr(other, field.name)
-        if field.name not in BUDGET_FIELDS and here != there:
-            raise InvalidReportError(
-                f"These aggregates do not add: {field.name} is {here!r} in one and {there!r} in the other. "
-                f"Fit each on its own."
-            )
+        if field.name not in BUDGET_FIELDS and getattr(one, field.name) != getattr(other, field.name):
+            return field.name
+    return None

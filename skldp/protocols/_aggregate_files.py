@@ -70,13 +70,14 @@ def _inside(array):
 def _read_parts(header, beside):
     check_format(header, FORMAT, WHAT, InvalidReportError)
     try:
-        parts = dict(_read_part(part, beside) for part in header["parts"])
+        pairs = [_read_part(part, beside) for part in header["parts"]]
+        parts = dict(pairs)
         n_rejected = _count(header["n_rejected"])
-    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, binascii.Error) as error:
         if isinstance(error, (InvalidReportError, InvalidParameterError)):
             raise
         raise _damaged() from None
-    if not parts:
+    if not parts or len(parts) < len(pairs):
         raise _damaged()
     return parts, n_rejected
 

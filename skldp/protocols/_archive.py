@@ -31,6 +31,9 @@ def write_archive(file, header, arrays):
     try:
         with os.fdopen(handle, "wb") as stream:
             np.savez(stream, allow_pickle=False, **members)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(partial, 0o666 & ~mask)  # as a file that is opened for writing would have
         os.replace(partial, path)
     except BaseException:
         os.unlink(partial)
@@ -54,15 +57,28 @@ def read_archive(file, what):
     """
     broken = InvalidReportError(f"This is not {what} of skldp, or it has been cut short or changed. "
                                 "Copy the file again from where it was written.")
+    if not hasattr(file, "read"):
+        with open(file, "rb") as stream:  # an absent file is the system's error, and says so
+            return read_archive(stream, what)
     try:
-        opened = np.load(file, allow_pickle=False)
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise broken
-        with opened as archive:
+        _check_members(file)
+        with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError):
+        text = arrays.pop("header")
+        if not all(isinstance(array, np.ndarray) for array in (text, *arrays.values())) or text.dtype != np.uint8:
+            raise broken
+    except Exception:  # whatever a damaged archive makes of its readers
         raise broken from None
-    text = arrays.pop("header", None)
-    if text is None or text.dtype != np.uint8:
-        raise broken
     return parse(text.tobytes(), what, InvalidReportError), arrays
+
+
+def _check_members(file):
+    """Refuse members that are compressed, or longer than the file: they were not written here, and may be bombs."""
+    place = file.tell()
+    length = file.seek(0, os.SEEK_END) - place
+    file.seek(place)
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size > length:
+                raise ValueError("not written by skldp")
+    file.seek(place)

@@ -52,8 +52,7 @@ class Protocol(ABC):
         ndarray of int, shape (n, width)
             Reports, ready to be sent.
         """
-        if hasattr(X, "toarray"):
-            raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
+        refuse_sparse(X)
         if random_state is not None:
             warnings.warn(
                 "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
@@ -94,8 +93,7 @@ class Protocol(ABC):
         return self._aggregate(reports, on_invalid, self._tally)
 
     def _aggregate(self, reports, on_invalid, tally):
-        if on_invalid not in ("raise", "drop"):
-            raise InvalidParameterError(f'on_invalid must be "raise" or "drop", got {on_invalid!r}.')
+        check_on_invalid(on_invalid)
         reports = self._read(reports)
         valid = self._valid_rows(reports)
         n_rejected = int(len(reports) - np.count_nonzero(valid))
@@ -157,7 +155,9 @@ class Protocol(ABC):
                 f"Reports under this {type(self).__name__} have {self.width} columns; "
                 f"got an array of shape {reports.shape}. Pass what privatize returned, a row for each client."
             )
-        if reports.dtype.kind not in "iu" and reports.size:
+        if not reports.size:
+            return reports.astype(np.int8)  # of no reports, the type is whatever an empty list has
+        if reports.dtype.kind not in "iu":
             raise InvalidReportError(
                 f"Reports are integers; got dtype {reports.dtype}. Pass what privatize returned, unchanged."
             )
@@ -184,3 +184,19 @@ class Protocol(ABC):
     @abstractmethod
     def _tally(self, reports):
         """The statistic of valid reports: sums that add."""
+
+    @abstractmethod
+    def _possible(self, tally):
+        """Whether valid reports can have these sums: their shape, their type, and how large they are."""
+
+
+def check_on_invalid(on_invalid):
+    """Refuse anything but the two things to do with an impossible report."""
+    if on_invalid not in ("raise", "drop"):
+        raise InvalidParameterError(f'on_invalid must be "raise" or "drop", got {on_invalid!r}.')
+
+
+def refuse_sparse(X):
+    """Refuse records whose zeros can be told from the rest."""
+    if hasattr(X, "toarray"):
+        raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")

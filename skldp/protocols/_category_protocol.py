@@ -55,7 +55,7 @@ class CategoryProtocol(Protocol):
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
         known = check_list(self.categories, self.n_features)
         object.__setattr__(self, "categories", tuple(known.tolist()))
-        if self.mechanism not in MECHANISMS:
+        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
             names = ", ".join(f'"{name}"' for name in MECHANISMS)
             raise InvalidParameterError(f"mechanism must be one of {names}, got {self.mechanism!r}.")
 
@@ -139,6 +139,15 @@ class CategoryProtocol(Protocol):
         high = np.cumsum(np.pad(descending, ((0, 0), (1, 0))), axis=1)[:, fewest:most + 1].max(axis=1)
         low = np.cumsum(np.pad(descending[:, ::-1], ((0, 0), (1, 0))), axis=1)[:, fewest:most + 1].min(axis=1)
         return low, high
+
+    def _possible(self, tally):
+        counts, n_reports = tally.sums, tally.n_reports
+        if counts.shape != (self.n_categories,) or counts.dtype != np.int64:
+            return False
+        if (counts < 0).any() or (counts > n_reports).any():
+            return False
+        fewest, most = self.randomizer.ones_range if self.sends_bits else (1, 1)
+        return fewest * n_reports <= sum(counts.tolist()) <= most * n_reports
 
     def _tally(self, reports):
         if self.mechanism == "rr":

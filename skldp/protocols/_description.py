@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import math
 
@@ -15,7 +16,7 @@ KINDS: dict = {}  # every kind of protocol by its name
 
 def describe(protocol):
     """The description of a protocol: plain values that JSON can hold."""
-    fields = {field.name: getattr(protocol, field.name) for field in dataclasses.fields(protocol)}
+    fields = {field.name: _plain(getattr(protocol, field.name)) for field in dataclasses.fields(protocol)}
     if math.isinf(protocol.epsilon):
         fields["epsilon"] = "inf"
     return {"format": FORMAT, "version": VERSION, "kind": type(protocol).__name__, **fields}
@@ -72,7 +73,7 @@ def protocol_from(description, simulated=False):
     check_format(fields, FORMAT, "a protocol file")
     kind = fields.pop("kind", None)
     kind = KINDS.get(kind) if isinstance(kind, str) else None
-    if kind is None:
+    if kind is None or inspect.isabstract(kind):
         raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know. "
                                     "Upgrade skldp, or ask whoever published it for another.")
     known = {field.name for field in dataclasses.fields(kind)}
@@ -82,14 +83,35 @@ def protocol_from(description, simulated=False):
                                     "Use the file as it was published, with the version of skldp that wrote it.")
     if fields.get("epsilon") == "inf":
         if not simulated:
-            raise InvalidParameterError(
-                "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients. "
-                "Ask for a protocol with a finite epsilon before you report."
-            )
+            raise _no_privacy()
         fields["epsilon"] = math.inf
-    return kind(**{name: _freeze(value) for name, value in fields.items()})
+    try:
+        protocol = kind(**{name: _freeze(value) for name, value in fields.items()})
+    except InvalidParameterError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        raise InvalidParameterError("This protocol file has a field of an impossible kind or size. "
+                                    "Publish the protocol anew.") from None
+    # JSON as Python reads it knows infinity under more than one name.
+    if math.isinf(protocol.epsilon) and not simulated:
+        raise _no_privacy()
+    return protocol
+
+
+def _no_privacy():
+    return InvalidParameterError(
+        "This protocol has epsilon=inf, which is no privacy at all: it is a simulation and not for clients. "
+        "Ask for a protocol with a finite epsilon before you report."
+    )
 
 
 def _freeze(value):
     """JSON knows lists only; a description is made of tuples."""
     return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
+
+
+def _plain(value):
+    """A value that JSON can hold: NumPy's numbers are not."""
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    return value.item() if hasattr(value, "item") else value

@@ -19,7 +19,7 @@ from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._base import Protocol
+from skldp.protocols._base import Protocol, refuse_sparse
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
@@ -294,6 +294,7 @@ class GradientProtocol(Protocol):
         ndarray of int, shape (n, width)
             Reports, ready to be sent.
         """
+        refuse_sparse(X)
         if random_state is not None:
             warnings.warn(
                 "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
@@ -352,6 +353,9 @@ class GradientProtocol(Protocol):
 
     def _valid_rows(self, reports):
         return self.randomizer.valid(reports)
+
+    def _possible(self, tally):
+        return tally.sums.shape == (self.width,) and tally.sums.dtype == np.int64
 
     def _tally(self, reports):
         return Tally(len(reports), reports.sum(axis=0, dtype=np.int64))

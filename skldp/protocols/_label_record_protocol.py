@@ -72,5 +72,8 @@ class LabelRecordProtocol(LabelledProtocol):
         reports = np.array([[*record, label] for record in records.tolist() for label in (0, 1)])
         return reports.astype(self.randomizer.report_dtype)
 
+    def _possible(self, tally):
+        return False  # there are no sums: every report is kept
+
     def _tally(self, reports):
         return RecordTally(len(reports), np.array(reports, dtype=self.randomizer.report_dtype))

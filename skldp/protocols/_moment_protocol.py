@@ -67,6 +67,13 @@ class _Moments(RegressionProtocol):
             size = np.abs(slopes).sum(axis=1)  # and these in a box whose half-widths are the probes' lengths
         return -size, size
 
+    def _possible(self, tally):
+        if tally.sums.shape != (self.width,) or tally.sums.dtype != object:
+            return False
+        # No entry of a report is larger; a dither adds less than a hundred to the sphere.
+        largest = RESOLUTION + 100 if self.mechanism == "sphere" else self.randomizer.clamp
+        return bool((abs(tally.sums) <= np.full(self.width, largest).astype(object) * tally.n_reports).all())
+
     def _tally(self, reports):
         return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))
 

@@ -108,6 +108,13 @@ class RecordProtocol(BoundedProtocol):
         low = np.where(rows == columns, np.minimum(slopes, 0), -np.abs(slopes)).sum(axis=1)
         return low, high
 
+    def _possible(self, tally):
+        shape = self.width + 1, self.width + 1
+        if tally.sums.shape != shape or tally.sums.dtype != object or tally.sums[0, 0] != tally.n_reports:
+            return False
+        size = exact(np.append(1, np.full(self.width, self.randomizer.clamp[1])))
+        return bool((abs(tally.sums) <= np.outer(size, size) * tally.n_reports).all())
+
     def _tally(self, reports):
         total = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
         for start in range(0, len(reports), _BLOCK_ROWS):

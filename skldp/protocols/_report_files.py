@@ -109,7 +109,7 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     found = protocol_from(header["protocol"], simulated=True)
     if digest(found) != header.get("id"):
         raise damaged
-    if protocol is not None and found.id != protocol.id:
+    if protocol is not None and found != protocol:
         raise InvalidReportError(
             f"These reports came under the protocol {found.id}, not under {protocol.id}. "
             "Fit them on their own, or add the aggregates if the protocols differ in their budget alone."

@@ -16,14 +16,13 @@ class Tally:
     kind: ClassVar[str] = "sums"
 
     def __add__(self, other):
+        if not self.n_reports:
+            return other  # an idle site; its sums must not make others give up their rows
         return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
 
     def fits(self, protocol):
-        """Whether these can be sums of reports under a protocol: shape and type are those of no reports at all."""
-        empty = protocol._tally(np.empty((0, protocol.width), dtype=np.int8))
-        if empty.kind != self.kind:
-            return False
-        return self.sums.shape == empty.sums.shape and self.sums.dtype == empty.sums.dtype
+        """Whether these can be sums of reports under a protocol."""
+        return isinstance(self.n_reports, int) and isinstance(self.sums, np.ndarray) and protocol._possible(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +50,8 @@ class RowTally:
         return Tally(self.n_reports, self.sums)
 
     def __add__(self, other):
+        if not other.n_reports:
+            return self
         if not isinstance(other, RowTally):
             return self.without_rows() + other
         rows, place = np.unique(np.concatenate([self.rows, other.rows]), axis=0, return_inverse=True)
@@ -61,12 +62,15 @@ class RowTally:
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
+        if not (isinstance(self.n_reports, int) and isinstance(self.width, int) and protocol.sends_bits):
+            return False
+        arrays = ((self.rows, np.uint8, 2), (self.multiplicity, np.int64, 1))
+        if not all(isinstance(one, np.ndarray) and one.dtype == dtype and one.ndim == n for one, dtype, n in arrays):
+            return False
         shape = (len(self.multiplicity), -(-protocol.width // 8))
-        if not protocol.sends_bits or self.width != protocol.width or self.rows.shape != shape:
+        if self.width != protocol.width or self.rows.shape != shape or (self.multiplicity < 1).any():
             return False
-        if self.rows.dtype != np.uint8 or self.multiplicity.dtype != np.int64 or (self.multiplicity < 1).any():
-            return False
-        return self.multiplicity.sum() == self.n_reports and bool(protocol.check(self.unpacked()).all())
+        return sum(self.multiplicity.tolist()) == self.n_reports and bool(protocol.check(self.unpacked()).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +88,9 @@ class RecordTally:
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
         empty = protocol._tally(np.empty((0, protocol.width), dtype=np.int8))
-        if empty.kind != self.kind or self.reports.dtype != empty.reports.dtype or self.reports.ndim != 2:
+        if empty.kind != self.kind or not isinstance(self.reports, np.ndarray):
             return False
-        whole = self.reports.shape == (self.n_reports, protocol.width)
+        whole = self.reports.shape == (self.n_reports, protocol.width) and self.reports.dtype == empty.reports.dtype
         return whole and bool(protocol.check(self.reports).all())
 
 

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
-from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, split_budget
+from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_real, split_budget
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
@@ -61,11 +62,14 @@ class ValueProtocol(Protocol):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
-        if self.mechanism not in DEFAULT_LEVELS:
+        if not isinstance(self.mechanism, str) or self.mechanism not in DEFAULT_LEVELS:
             known = ", ".join(f'"{name}"' for name in DEFAULT_LEVELS)
             raise InvalidParameterError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
         if self.n_levels is None:
             object.__setattr__(self, "n_levels", DEFAULT_LEVELS[self.mechanism])
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1))
+        if not isinstance(self.window, str):
+            object.__setattr__(self, "window", check_real(self.window, "window"))
         delta = check_delta(self.delta) if self.mechanism == "gaussian" else 0.0
         object.__setattr__(self, "delta", delta)
         self.randomizer  # an impossible budget or window is an error here, not on the first client
@@ -78,8 +82,7 @@ class ValueProtocol(Protocol):
     @cached_property
     def randomizer(self):
         """The mechanism of one value."""
-        epsilon = split_budget(self.epsilon, self.n_features)
-        n_levels = self.n_levels or DEFAULT_LEVELS[self.mechanism]
+        epsilon, n_levels = split_budget(self.epsilon, self.n_features), cast(int, self.n_levels)
         if self.mechanism == "square_wave":
             return SquareWave(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels, window=self.window)
         if self.mechanism == "laplace":
@@ -120,6 +123,12 @@ class ValueProtocol(Protocol):
         if reports.size == 0 or (reports.min() >= low and reports.max() <= high):
             return np.ones(len(reports), dtype=bool)
         return ((reports >= low) & (reports <= high)).all(axis=1)
+
+    def _possible(self, tally):
+        shape = self.n_features, self.cells.n_cells
+        if tally.sums.shape != shape or tally.sums.dtype != np.int64:
+            return False
+        return bool((tally.sums >= 0).all() and (tally.sums.sum(axis=1, dtype=object) == tally.n_reports).all())
 
     def _tally(self, reports):
         counts = np.empty((self.n_features, self.cells.n_cells), dtype=np.int64)

@@ -1,0 +1,145 @@
+"""What an adversary, or a bad disk, can make of files: an error in a sentence, and never wrong sums or raw values."""
+
+import base64
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.protocols import (
+    Aggregate,
+    CategoryProtocol,
+    GradientProtocol,
+    MomentProtocol,
+    Protocol,
+    ValueProtocol,
+    load_reports,
+    save_reports,
+)
+from tests.protocols.test_files import CASES, cases, changed, made, stored
+
+VALUES = ValueProtocol(epsilon=1.0, bounds=(0, 10))
+SENTENCE = (InvalidReportError, InvalidParameterError)
+
+
+@pytest.mark.parametrize("infinity", ["Infinity", "1e999", '"inf"'])
+def test_no_spelling_of_infinity_makes_a_client_send_its_value(infinity):
+    with pytest.raises(InvalidParameterError, match="no privacy at all"):
+        Protocol.from_json(VALUES.to_json().replace('"epsilon": 1.0', f'"epsilon": {infinity}'))
+
+
+@pytest.mark.parametrize("changes", [
+    {"epsilon": 10**400}, {"bounds": [0, 10**400]}, {"mechanism": {}}, {"n_levels": {}}, {"n_levels": 0},
+    {"kind": "RegressionProtocol"}, {"kind": "Protocol"}, {"window": []}, {"n_features": 1.5}])
+def test_fields_of_an_impossible_kind_or_size(changes):
+    with pytest.raises(InvalidParameterError):
+        Protocol.from_json(changed(VALUES.to_json(), **changes))
+
+
+def test_deeply_nested_fields():
+    nested = "[" * 2000 + "]" * 2000
+    with pytest.raises(InvalidParameterError):
+        Protocol.from_json(VALUES.to_json().replace("[0.0, 10.0]", nested))
+
+
+@cases
+def test_one_flipped_byte_is_never_another_set_of_reports(name):
+    protocol, reports = made(name)
+    whole = bytearray(stored(lambda file: save_reports(file, reports, protocol)))
+    rng = np.random.default_rng(0)
+    for place in rng.choice(len(whole), size=60, replace=False):
+        damaged = whole.copy()
+        damaged[place] ^= 1 << int(rng.integers(8))
+        try:
+            found, of = load_reports(io.BytesIO(bytes(damaged)))
+        except SENTENCE:
+            continue
+        # Zip archives hold bytes that nobody reads: times, and copies of names.
+        assert of == protocol
+        np.testing.assert_array_equal(found, reports)
+
+
+def test_a_bomb_is_not_unpacked():
+    file = io.BytesIO()
+    np.savez_compressed(file, header=np.zeros(10**6, dtype=np.uint8), reports=np.zeros(10**6, dtype=np.int16))
+    file.seek(0)
+    with pytest.raises(InvalidReportError, match="cut short or changed"):
+        load_reports(file)
+
+
+def test_members_that_are_no_arrays():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header", b"{}")
+    file.seek(0)
+    with pytest.raises(InvalidReportError):
+        Aggregate.load(file)
+
+
+def test_parts_of_the_same_protocol_do_not_overwrite_each_other():
+    text = json.loads(VALUES.aggregate(VALUES._randomize([3.0], None, 0)).to_json())
+    text["parts"] *= 2
+    with pytest.raises(InvalidReportError, match="damaged"):
+        Aggregate.from_json(json.dumps(text))
+
+
+def integers(values, shape=None):
+    return {"dtype": "integer", "shape": shape or [len(values)], "data": values}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_honest_sums_are_possible(name):
+    protocol, reports = made(name)
+    tally = protocol.aggregate(reports).parts[protocol]
+    assert tally.fits(protocol)
+    assert protocol.aggregate([]).parts[protocol].fits(protocol)
+
+
+@pytest.mark.parametrize("mechanism, sums", [
+    ("subset", [-5, 900, 3]), ("subset", [10, 10, 10]), ("oue", [11, 0, 0]), ("rr", [5, 5, 5]), ("rr", [-1, 1, 10])])
+def test_counts_that_no_reports_have(mechanism, sums):
+    protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism=mechanism)
+    total = protocol.aggregate(protocol._randomize([["a"]] * 10, None, 0))
+    raw = json.loads(total.to_json())
+    data = base64.b64encode(np.array(sums, dtype="<i8").tobytes()).decode()
+    raw["parts"][0]["tally"]["sums"] = {"dtype": "int64", "shape": [3], "data": data}
+    with pytest.raises(InvalidReportError, match="does not hold sums"):
+        Aggregate.from_json(json.dumps(raw))
+
+
+def test_moments_that_no_reports_have():
+    protocol = MomentProtocol(n_features=2)
+    raw = json.loads(protocol.aggregate(protocol._randomize([[0.1, 0.1]], [0.1], 0)).to_json())
+    for size in (10**30, 10**400):
+        raw["parts"][0]["tally"]["sums"] = integers([size] * protocol.width)
+        with pytest.raises(InvalidReportError, match="does not hold sums"):
+            Aggregate.from_json(json.dumps(raw))
+
+
+def test_numbers_that_are_arrays():
+    raw = json.loads(VALUES.aggregate(VALUES._randomize([3.0], None, 0)).to_json())
+    raw["parts"][0]["tally"]["n_reports"] = {"dtype": "int64", "shape": [1], "data": "BQAAAAAAAAA="}
+    with pytest.raises(InvalidReportError):
+        Aggregate.from_json(json.dumps(raw))
+
+
+def test_numbers_of_numpy_can_be_published():
+    protocol = CategoryProtocol(categories=(np.int64(1), np.int64(2)))
+    assert Protocol.from_json(protocol.to_json()) == protocol
+    assert Protocol.from_json(ValueProtocol(window=np.float32(0.25), n_levels=np.int64(64)).to_json()).n_levels == 64
+
+
+def test_sparse_records_are_refused_by_gradients_too():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="Sparse"):
+        GradientProtocol(n_features=1).privatize(sparse.csr_matrix([[0.1]]), [1])
+
+
+def test_an_idle_site_does_not_cost_the_rows_of_others():
+    protocol, reports = made("subset")
+    rows, idle = protocol.aggregate(reports, keep_rows=True), protocol.aggregate([])
+    for total in (rows + idle, idle + rows):
+        assert total.parts[protocol].kind == "rows"
