@@ -45,9 +45,18 @@ class HamiltonianRoute:
         return HamiltonianMove(model.force, mode.covariance)
 
     @staticmethod
-    def warm_up(chains, n_warmup, constrain):
-        """Tune the step size on the Hessian's metric, then on metrics learned from draws and the slopes there."""
+    def warm_up(chains, n_warmup, constrain, warm=False):
+        """Tune the step size on the Hessian's metric, then on metrics learned from draws and the slopes there.
+
+        A warm start keeps the metric that it brings: a few steps could only make it worse.
+        """
         move, most = chains.moves, chains.moves.most_leapfrogs
+        if warm and n_warmup > 1:
+            path = chains.run(n_warmup, tune=True)
+            with quiet():
+                move.length *= _stretch(constrain(path[:, n_warmup // 2:]))
+            move.freeze()
+            return move.covariance
         learning, rest = _windows(n_warmup, (0.1, 0.2, 0.3))
         for window, n_steps in enumerate(learning):
             move.most_leapfrogs = most if window == len(learning) - 1 else min(most, _EARLY_LEAPFROGS)
@@ -91,7 +100,7 @@ class EnsembleRoute:
         return ensemble_moves(mode.theta, mode.covariance)
 
     @staticmethod
-    def warm_up(chains, n_warmup, constrain=None):
+    def warm_up(chains, n_warmup, constrain=None, warm=False):
         """Refit the independent proposal to the pooled draws, twice."""
         covariance = chains.moves[-1][0].get_proposal.covariance
         learning, rest = _windows(n_warmup, (0.5, 0.5))

@@ -127,7 +127,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     with Progress(progress, n_warmup + n_draws) as bar:
         chains = Chains(searched.log_density, route.moves(guarded, mode), state, bar)
         settling = _settling_steps(n_warmup) if searched is not guarded else 0
-        covariance = route.warm_up(chains, n_warmup - settling, guarded.constrain)
+        covariance = route.warm_up(chains, n_warmup - settling, guarded.constrain, warm=memory is not None)
         if settling:
             # The step size was tuned on the approximation, whose gradient drives the trajectories. Tuned on the
             # density it would shrink without end, because smaller steps do not bring the two together.
