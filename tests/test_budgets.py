@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 
-from skldp import BoundedScaler, LDPBayesLinearRegression, LDPGaussian
+from skldp import BoundedScaler, LDPBayesLinearRegression, LDPGaussian, LDPHistogram
 from skldp.exceptions import InvalidParameterError
 from tests.test_streams import CASES, cases
 
@@ -40,6 +40,21 @@ def test_a_mixed_population_knows_more_than_either_cohort(name, attribute):
         part = tuple(values[rows] for values in data)
         widths[kind] = estimator.fit(*part, sample_epsilon=budgets[rows]).posterior_.std()[attribute].mean()
     assert widths["both"] < widths["high"] < widths["low"]
+
+
+@pytest.mark.parametrize("estimator, draw", [
+    (LDPGaussian(random_state=0, inference="laplace"), lambda rng, n: rng.normal(size=(n, 1))),
+    (LDPHistogram(categories=range(8), likelihood="counts", random_state=0, inference="laplace"),
+     lambda rng, n: rng.choice(8, size=(n, 1)))])
+def test_half_at_one_half_and_half_at_four(estimator, draw):
+    X = draw(np.random.default_rng(0), 20_000)
+    budgets = np.where(np.arange(20_000) % 2, 4.0, 0.5)
+    widths = []
+    for rows in (budgets > 0, budgets == 4.0, budgets == 0.5):
+        spread = estimator.fit(X[rows], sample_epsilon=budgets[rows]).posterior_.std()
+        widths.append(np.mean(next(iter(spread.values()))))
+    # The careful half has a few per cent of the information of the other, and it counts.
+    assert 0.97 * widths[1] < widths[0] < widths[1] < 0.2 * widths[2]
 
 
 def test_one_budget_for_all_is_the_parameter():
