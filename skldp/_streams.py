@@ -85,12 +85,15 @@ def add_up(reports, counter_for, n_jobs=None):
 
 def _from_chunks(chunks, counter_for, n_jobs):
     chunks = (chunk for chunk in chunks if isinstance(chunk, Aggregate) or len(chunk) or np.ndim(chunk) > 1)
-    first = next(chunks, None)
+    source = _Source(chunks)
+    stream = iter(source)
+    first = next(stream, None)
+    if source.failure is not None:
+        raise _interrupted(None, source.failure) from source.failure
     if first is None:
         raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
     counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
-    source = _Source(chain([first], chunks))
-    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(source))
+    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(chain([first], stream)))
     done: list = []  # (how many times doubled, count): as in counting, equals are added first
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
         # Chunks that joblib has taken already are added up even when one among them is bad; no more are taken.
@@ -146,7 +149,10 @@ def _from_dask(reports, counter_for):
     parts = [count(counter, block, place) for place, block in enumerate(blocks)]
     while len(parts) > 1:
         parts = [merge(counter, parts[start:start + _FAN_IN]) for start in range(0, len(parts), _FAN_IN)]
-    total = parts[0].compute()
+    try:
+        total = parts[0].compute()
+    except Exception as error:
+        raise _interrupted(None, error) from error
     _raise_problems(total)
     return total.aggregate
 
@@ -157,6 +163,8 @@ def _count(counter, chunk, place):
         return _Count(counter(chunk))
     except InvalidReportError as error:
         return _Count(None, ((place, str(error)),))
+    except Exception as error:  # a chunk that cannot even be read: the others are not to be lost with it
+        return _Count(None, ((place, f"Reading it failed with {type(error).__name__}: {error}."),))
 
 
 def _refuse_one_dimension(chunk):

@@ -191,6 +191,12 @@ class TestDask:
         assert caught.value.aggregate.n_reports == 2500
         assert estimator.aggregate(lazy, on_invalid="drop").n_rejected == 1
 
+    def test_a_block_that_cannot_be_computed(self):
+        estimator, reports = made("gaussian")
+        lazy = self.dask_array.from_array(reports, chunks=(500, -1)).map_blocks(fail, dtype=reports.dtype)
+        with pytest.raises(InterruptedStreamError, match="the file is gone"):
+            estimator.aggregate(lazy)
+
     def test_more_than_two_dimensions(self):
         with pytest.raises(InvalidReportError, match="3 dimensions"):
             LDPGaussian().aggregate(self.dask_array.zeros((2, 2, 2), dtype=int))
@@ -210,6 +216,10 @@ class TestDask:
             killer.join()
             assert first not in client.run(os.getpid).values()
         np.testing.assert_array_equal(together, alone)
+
+
+def fail(block):
+    raise OSError("the file is gone")
 
 
 def slowly(block):
@@ -278,6 +288,34 @@ def test_a_bad_chunk_costs_no_chunk_that_was_taken(n_jobs):
         estimator.aggregate(source)
     left = sum(len(chunk) for chunk in source)
     assert caught.value.aggregate.n_reports + left == 2900
+
+
+class Unreadable:
+    """A chunk whose file is gone by the time that a worker reads it."""
+
+    def __len__(self):
+        return 1
+
+    def __array__(self, *_, **__):
+        raise OSError("the file is gone")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_chunk_that_raises_in_a_worker(n_jobs):
+    estimator, reports = made("exponential")
+    chunks = [*chunked(reports), Unreadable()]
+    with joblib.parallel_config("loky", n_jobs=n_jobs), pytest.raises(InvalidReportError, match="OSError") as caught:
+        estimator.aggregate(iter(chunks))
+    same(caught.value.aggregate, estimator.aggregate(reports))
+
+
+def test_a_source_that_fails_at_once():
+    def source():
+        raise OSError("the disk is gone")
+        yield
+
+    with pytest.raises(InterruptedStreamError, match="the disk is gone"):
+        LDPGaussian().aggregate(source())
 
 
 def test_names_of_an_earlier_fit_do_not_outlive_it():
