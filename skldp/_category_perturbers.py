@@ -1,6 +1,7 @@
 """scikit-learn transformers over the mechanisms of categories."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,7 +109,7 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
 
     _mechanism = RandomizedResponse
 
-    def __init__(self, *, epsilon=1.0, categories=None, random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.random_state = random_state
@@ -156,7 +157,7 @@ class SubsetSelectionPerturber(CategoryPerturber):
 
     _mechanism = SubsetSelection
 
-    def __init__(self, *, epsilon=1.0, categories=None, random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.random_state = random_state
@@ -196,7 +197,7 @@ class UnaryEncodingPerturber(CategoryPerturber):
 
     _mechanism = UnaryEncoding
 
-    def __init__(self, *, epsilon=1.0, categories=None, random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.random_state = random_state

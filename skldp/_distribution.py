@@ -1,5 +1,7 @@
 """Any distribution of scipy.stats, from one noisy report of each value."""
 
+from typing import Any
+
 from skldp._univariate import BaseLDPDensity
 from skldp._validation import check_bounds
 from skldp.exceptions import InvalidParameterError
@@ -53,9 +55,10 @@ class LDPDistribution(BaseLDPDensity):
     True
     """
 
-    def __init__(self, *, distribution="norm", bounds=(-5, 5), priors=None, epsilon=1.0, window="auto",
-                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, distribution: Any = "norm", bounds: tuple[float, float] = (-5, 5), priors: Any = None,
+                 epsilon: float = 1.0, window: float | str = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.distribution = distribution
         self.bounds = bounds
         self.priors = priors

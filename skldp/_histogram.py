@@ -3,7 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,9 +83,10 @@ class LDPHistogram(BaseLDPEstimator):
     array([0.4, 0. ])
     """
 
-    def __init__(self, *, epsilon=1.0, categories=None, mechanism="auto", likelihood="auto", concentration=1.0,
-                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, mechanism: str = "auto",
+                 likelihood: str = "auto", concentration: float = 1.0, inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.mechanism = mechanism

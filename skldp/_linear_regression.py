@@ -1,7 +1,7 @@
 """Linear regression with honest uncertainty."""
 
 import math
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,11 +102,13 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     ((3,), (3,))
     """
 
-    def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, bounds_y=(-1, 1), collect="statistics",
-                 mechanism="auto", fit_intercept=True, prior_scale="auto", covariance_scale="auto",
-                 sigma_scale="auto", lkj_eta=2.0, y_weight="auto", intercept_weight="auto", inference="mcmc",
-                 n_walkers="auto", n_warmup=120, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
+                 bounds_y: tuple[float, float] = (-1, 1), collect: str = "statistics", mechanism: str = "auto",
+                 fit_intercept: bool = True, prior_scale: float | str = "auto",
+                 covariance_scale: float | str = "auto", sigma_scale: float | str = "auto", lkj_eta: float = 2.0,
+                 y_weight: float | str = "auto", intercept_weight: float | str = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 120, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm

@@ -1,7 +1,7 @@
 """scikit-learn transformers over the mechanisms of values and vectors: private reports inside any Pipeline."""
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,7 +119,8 @@ class LaplacePerturber(OneToOneFeatureMixin, BasePerturber):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, bounds=(-1, 1), random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-1, 1),
+                 random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.random_state = random_state
@@ -163,7 +164,8 @@ class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
     (5, 2)
     """
 
-    def __init__(self, *, epsilon=1.0, bounds=(-1, 1), random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-1, 1),
+                 random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.random_state = random_state
@@ -204,7 +206,8 @@ class GaussianPerturber(OneToOneFeatureMixin, BasePerturber):
     (5, 3)
     """
 
-    def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
+                 random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -249,7 +252,7 @@ class SpherePerturber(OneToOneFeatureMixin, BasePerturber):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, data_norm=1.0, random_state=None):
+    def __init__(self, *, epsilon: float = 1.0, data_norm: float = 1.0, random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.random_state = random_state

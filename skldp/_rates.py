@@ -1,5 +1,7 @@
 """Distributions of one value per client with one parameter: exponential, Poisson, geometric."""
 
+from typing import Any
+
 from skldp._univariate import BaseLDPDensity
 from skldp._validation import check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
@@ -81,9 +83,10 @@ class LDPExponential(_RateEstimator):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, upper=5.0, mechanism="square_wave", window="auto", rate_prior="auto",
-                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, upper: float = 5.0, mechanism: str = "square_wave",
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
@@ -143,9 +146,10 @@ class LDPPoisson(_CountEstimator):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, upper=20, mechanism="square_wave", window="auto", rate_prior="auto",
-                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
@@ -206,9 +210,10 @@ class LDPGeometric(_CountEstimator):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, upper=20, mechanism="square_wave", window="auto", probability_prior="auto",
-                 inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000, random_state=None, n_jobs=None,
-                 progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
+                 window: float | str = "auto", probability_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism

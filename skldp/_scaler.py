@@ -1,7 +1,7 @@
 """A scaler that learns nothing: public bounds into a ball."""
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,7 +44,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 1.]])
     """
 
-    def __init__(self, *, bounds=(-1, 1), data_norm=1.0):
+    def __init__(self, *, bounds: Any = (-1, 1), data_norm: float = 1.0) -> None:
         self.bounds = bounds
         self.data_norm = data_norm
 

@@ -1,7 +1,7 @@
 """Private stochastic gradient descent, the interactive baseline: each client takes part once, group after group."""
 
 import warnings
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,9 +101,10 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     (True, 0.0)
     """
 
-    def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, classes=None, mechanism="gaussian",
-                 group_size="auto", learning_rate="optimal", eta0=1.0, power_t=0.5, clip_norm=1.0, average=False,
-                 fit_intercept=True, random_state=None, progress=False):
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
+                 mechanism: str = "gaussian", group_size: int | str = "auto", learning_rate: str = "optimal",
+                 eta0: float = 1.0, power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False,
+                 fit_intercept: bool = True, random_state: Any = None, progress: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -291,9 +292,11 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, delta=1e-5, data_norm=1.0, bounds_y=(-1, 1), mechanism="gaussian",
-                 group_size="auto", learning_rate="optimal", eta0=0.3, power_t=0.5, clip_norm=1.0, average=False,
-                 fit_intercept=True, random_state=None, progress=False):
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
+                 bounds_y: tuple[float, float] = (-1, 1), mechanism: str = "gaussian",
+                 group_size: int | str = "auto", learning_rate: str = "optimal", eta0: float = 0.3,
+                 power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False, fit_intercept: bool = True,
+                 random_state: Any = None, progress: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm

@@ -1,5 +1,7 @@
 """Distributions of one value per client; the normal one."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
@@ -144,9 +146,11 @@ class LDPGaussian(BaseLDPDensity):
     True
     """
 
-    def __init__(self, *, epsilon=1.0, bounds=(-5, 5), mechanism="square_wave", delta=1e-5, window="auto",
-                 mean_prior="auto", std_prior="auto", inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3000,
-                 random_state=None, n_jobs=None, progress=False, warm_start=False):
+    def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-5, 5),
+                 mechanism: str = "square_wave", delta: float = 1e-5, window: float | str = "auto",
+                 mean_prior: Any = "auto", std_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.mechanism = mechanism

@@ -2,8 +2,10 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp.mechanisms._encoding import encode_category
 from skldp.privacy._words import SystemWords, word_source
@@ -30,7 +32,7 @@ class Mechanism(ABC):
     epsilon: float
     delta: float = 0.0
 
-    def randomize(self, x, rng=None):
+    def randomize(self, x: ArrayLike, rng: Any = None) -> np.ndarray:
         """Draw one report for each record.
 
         Parameters
@@ -55,7 +57,7 @@ class Mechanism(ABC):
         return not math.isinf(self.epsilon)
 
     @abstractmethod
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Clip records to the public domain and turn them into integers."""
 
     @abstractmethod
@@ -63,15 +65,15 @@ class Mechanism(ABC):
         """Draw reports for encoded records."""
 
     @abstractmethod
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """Put integer reports on the natural scale of the records."""
 
     @abstractmethod
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of reports given records."""
 
     @abstractmethod
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the reports that an honest client could have sent."""
 
 
@@ -85,11 +87,11 @@ class CategoryMechanism(Mechanism):
         """Whether the report is the record: without noise, or where there is only one category to tell."""
         return not self.private or self.n_categories == 1
 
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Turn category numbers into integers, -1 for an unknown one."""
         return encode_category(x, self.n_categories)
 
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """The reports as they are."""
         return np.asarray(reports)
 

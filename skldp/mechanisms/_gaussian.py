@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
@@ -124,7 +125,7 @@ class Gaussian(Mechanism):
     def _step(self):
         return self.norm / BALL_RADIUS
 
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Clip vectors, shape (n, n_features), to the ball and round them to integers of norm at most 2**16."""
         return encode_ball(check_width(x, self.n_features), self.norm)
 
@@ -134,11 +135,11 @@ class Gaussian(Mechanism):
             np.clip(codes, *self.clamp, out=codes)
         return codes.astype(self.report_dtype)
 
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """Unbiased vectors on the scale of the records."""
         return np.asarray(reports) * self._step
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of reports, shape (n, n_features), given vectors: one number for each row."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
@@ -151,7 +152,7 @@ class Gaussian(Mechanism):
         cells = np.where(np.abs(reports) == self.clamp[1], tail, inside)
         return np.where(valid, cells.sum(axis=1), -np.inf)
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows whose entries are inside the clamps."""
         reports = np.asarray(reports)
         if not has_width(reports, self.n_features):

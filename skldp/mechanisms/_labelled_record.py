@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class LabelledRecord(Mechanism):
         """Twice the probability that the label is reported as it is, less one."""
         return 2 * self.label.near_probability - 1
 
-    def encode(self, x):
+    def encode(self, x: Any) -> np.ndarray:
         """Records, shape (n, n_features + 1), as integers: the vector, then 0 or 1 for the label."""
         x = as_floats(check_width(x, self.n_features + 1))
         codes = np.empty(x.shape, dtype=np.int64)
@@ -100,18 +101,18 @@ class LabelledRecord(Mechanism):
 
         return in_blocks(draw, codes, _BLOCK_ROWS, (self.width,), self.report_dtype)
 
-    def decode(self, reports):
+    def decode(self, reports: Any) -> np.ndarray:
         """Unbiased vectors, and reported labels -1 or 1 last."""
         reports = np.asarray(reports)
         return np.column_stack([self.vector.decode(reports[:, :-1]), 2.0 * reports[:, -1] - 1])
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-probability of reports given records: the sum over the two parts."""
         reports, codes = np.asarray(reports), self.encode(x)
         vector = self.vector.log_prob(reports[:, :-1], as_floats(x)[:, :-1])
         return vector + self.label.log_prob(reports[:, -1], codes[:, -1])
 
-    def valid(self, reports):
+    def valid(self, reports: Any) -> np.ndarray:
         """Mask of the rows whose vector is inside the clamps and whose label is 0 or 1."""
         reports = np.asarray(reports)
         if not has_width(reports, self.width):

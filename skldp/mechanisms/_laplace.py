@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp._validation import check_bounds, check_epsilon, check_integer, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
@@ -109,7 +110,7 @@ class Laplace(Mechanism):
     def _step(self):
         return (self.bounds[1] - self.bounds[0]) / self.n_levels
 
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Clip values to the bounds and put them on the grid 0 .. n_levels."""
         return encode_interval(x, self.bounds, self.n_levels)
 
@@ -119,11 +120,11 @@ class Laplace(Mechanism):
             codes = np.clip(codes, *self.clamp)
         return codes.astype(self.report_dtype)
 
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """Unbiased values on the scale of the bounds."""
         return self.bounds[0] + np.asarray(reports) * self._step
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of integer reports given values, elementwise with broadcasting."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
@@ -137,7 +138,7 @@ class Laplace(Mechanism):
         value = np.where(distance == 0, centre, np.where((reports == low) | (reports == high), tail, inside))
         return np.where(valid, value, -np.inf)
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the reports inside the clamps."""
         reports = np.asarray(reports)
         if not is_integer(reports):

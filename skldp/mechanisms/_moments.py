@@ -8,6 +8,7 @@ it times :math:`\sqrt 2`. Constant entries (:math:`\kappa^2`, and :math:`w^2` fo
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -175,7 +176,7 @@ class SphereMoments(MomentMechanism):
         """Variance of every decoded entry, in svec coordinates, around its record's."""
         return self.sphere.noise_variance
 
-    def encode(self, x):
+    def encode(self, x: Any) -> np.ndarray:
         """Moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
         x = as_floats(check_width(x, self.n_features + 1))
         with np.errstate(all="ignore"):
@@ -189,15 +190,15 @@ class SphereMoments(MomentMechanism):
     def _draw(self, codes, source):
         return self.sphere._draw(codes, source)
 
-    def decode(self, reports):
+    def decode(self, reports: Any) -> np.ndarray:
         """Unbiased moments in svec coordinates, shape (n, n_moments)."""
         return self.sphere.decode(reports) + self.centre
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-density of the reported directions given records, as in :class:`Sphere`."""
         return self.sphere._log_prob_codes(reports, self.encode(x))
 
-    def valid(self, reports):
+    def valid(self, reports: Any) -> np.ndarray:
         """Mask of the rows that an honest client could have sent."""
         return self.sphere.valid(reports)
 
@@ -309,7 +310,7 @@ class GaussianMoments(MomentMechanism):
         """Variance of every decoded entry, in svec coordinates, around its record's (rounding and clamping apart)."""
         return self.scale**2 / MOMENT_RADIUS**4
 
-    def encode(self, x):
+    def encode(self, x: Any) -> np.ndarray:
         """Records, shape (n, n_features + 1), as integer vectors V."""
         x = as_floats(check_width(x, self.n_features + 1))
         codes = np.empty((len(x), self.order), dtype=np.int64)
@@ -336,11 +337,11 @@ class GaussianMoments(MomentMechanism):
             np.clip(report, -self.clamp, self.clamp, out=report)
         return report
 
-    def decode(self, reports):
+    def decode(self, reports: Any) -> np.ndarray:
         """Unbiased moments in svec coordinates, shape (n, n_moments)."""
         return np.asarray(reports) * (self._isometry / MOMENT_RADIUS**2)
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-probability of reports, shape (n, n_moments), given records: one number for each row."""
         valid, codes = self.valid(reports), self.encode(x)
         rows, columns = self.places
@@ -355,7 +356,7 @@ class GaussianMoments(MomentMechanism):
         cells = np.where(np.abs(reports) == self.clamp, tail, inside)
         return np.where(valid, cells.sum(axis=1), -np.inf)
 
-    def valid(self, reports):
+    def valid(self, reports: Any) -> np.ndarray:
         """Mask of the rows whose entries are inside the clamps."""
         reports = np.asarray(reports)
         if not has_width(reports, self.n_moments):

@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp._validation import check_epsilon, check_integer, smallest_integer_dtype
 from skldp.mechanisms._base import CategoryMechanism, is_integer
@@ -83,7 +84,7 @@ class RandomizedResponse(CategoryMechanism):
         step = 1 + uniform_below(other, self.n_categories - 1)
         return ((codes + away * step) % self.n_categories).astype(self.report_dtype)
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of reported categories given categories; unknown records are mixtures of all."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
@@ -93,7 +94,7 @@ class RandomizedResponse(CategoryMechanism):
         with np.errstate(divide="ignore"):
             return np.where(valid, np.log(probability), -np.inf)
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the reports in 0 .. k - 1."""
         reports = np.asarray(reports)
         if not is_integer(reports):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincc, betaincinv, gammaln, ndtri
 
 from skldp._validation import check_epsilon, check_integer, check_positive
@@ -156,7 +157,7 @@ class Sphere(Mechanism):
         per_entry = (1 - self.gamma**2) / self.dimension + _DITHER_VARIANCE / RESOLUTION**2
         return self.norm**2 * per_entry / self.gamma**2
 
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Clip vectors, shape (n, n_features), to the ball and round them to integers of norm at most 2**16."""
         return encode_ball(check_width(x, self.n_features), self.norm)
 
@@ -218,11 +219,11 @@ class Sphere(Mechanism):
         share[toward > near] += cap
         return betaincinv(half, half, share), toward
 
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """Unbiased vectors on the scale of the records, shape (n, n_features)."""
         return np.asarray(reports)[:, :-1] * (self.norm / (RESOLUTION * self.gamma))
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-density of the reported directions, against the uniform measure on the sphere, given vectors.
 
         Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far below
@@ -241,7 +242,7 @@ class Sphere(Mechanism):
         log_far = math.log(far_probability / (1 - self.cap_mass))
         return np.where(near, log_near, log_far)
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows whose length is that of a dithered unit vector."""
         reports = np.asarray(reports)
         if not has_width(reports, self.dimension):

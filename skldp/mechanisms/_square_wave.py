@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skldp._validation import check_bounds, check_epsilon, check_integer, check_real, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
@@ -123,7 +124,7 @@ class SquareWave(Mechanism):
     def _step(self):
         return (self.bounds[1] - self.bounds[0]) / self.n_levels
 
-    def encode(self, x):
+    def encode(self, x: ArrayLike) -> np.ndarray:
         """Clip values to the bounds and put them on the grid 0 .. n_levels."""
         return encode_interval(x, self.bounds, self.n_levels)
 
@@ -146,7 +147,7 @@ class SquareWave(Mechanism):
         far += (far >= codes) * self.n_near
         return np.where(level < np.uint64(self._threshold), near, far) - self.half_window
 
-    def decode(self, reports):
+    def decode(self, reports: ArrayLike) -> np.ndarray:
         """Reports on the scale of the bounds (not unbiased; see :meth:`unbiased`)."""
         return self.bounds[0] + np.asarray(reports) * self._step
 
@@ -161,7 +162,7 @@ class SquareWave(Mechanism):
         middle = (1 - p) * (n + self.n_near) / 2
         return self.bounds[0] + (np.asarray(reports) - middle) / slope * self._step
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of integer reports given values, elementwise with broadcasting."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
@@ -171,7 +172,7 @@ class SquareWave(Mechanism):
         value = np.where(np.abs(reports - codes) <= self.half_window, near, far)
         return np.where(valid, value, -np.inf)
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the reports in [-B, n + B]."""
         reports = np.asarray(reports)
         if not is_integer(reports):

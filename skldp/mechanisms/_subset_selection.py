@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from skldp._validation import check_epsilon, check_integer
@@ -129,7 +130,7 @@ class SubsetSelection(BitMechanism):
         r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
         return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of subsets given categories; unknown records are mixtures of all."""
         valid, reports, codes = self.valid(reports), np.asarray(reports), self.encode(x)
         d, size = self.n_categories, self.subset_size
@@ -146,7 +147,7 @@ class SubsetSelection(BitMechanism):
         """Fewest and most ones of a report: the size of the subset is both."""
         return self.subset_size, self.subset_size
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
         return self._binary(reports) & (self._number_of_ones(reports) == self.subset_size)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from skldp._validation import check_epsilon, check_integer
@@ -105,7 +106,7 @@ class UnaryEncoding(BitMechanism):
         r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
         return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
 
-    def log_prob(self, reports, x):
+    def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of rows of bits given categories; unknown records are mixtures of all."""
         binary, codes = self._binary(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
@@ -132,7 +133,7 @@ class UnaryEncoding(BitMechanism):
         cdf = (np.append(others, 1.0) + np.append(0.0, others)) / 2
         return int(np.searchsorted(cdf, 1e-9, side="right")), int(np.searchsorted(cdf, 1 - 1e-9))
 
-    def valid(self, reports):
+    def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with a plausible number of ones."""
         binary, n_ones = self._binary(reports), self._number_of_ones(reports)
         return binary & (n_ones >= self.ones_range[0]) & (n_ones <= self.ones_range[1])
