@@ -232,7 +232,7 @@ def workers(n_files, n_reports, repeats):
                                        for path in paths])
         for n_workers in (1, 2):
             with distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True,
-                                          dashboard_address=None) as cluster, distributed.Client(cluster):
+                                          dashboard_address=":0") as cluster, distributed.Client(cluster):
                 seconds = best_time(lambda: sums.append(model.aggregate(lazy)), repeats)
             rates.append(n_files * n_reports / seconds)
     same = all((one.parts[one.protocol].sums == sums[0].parts[one.protocol].sums).all() for one in sums)

@@ -205,7 +205,7 @@ class TestDask:
         distributed = pytest.importorskip("distributed")
         estimator, reports = made("linear")
         alone = estimator.fit_reports(reports).posterior_.draws["coef"]
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
                                       silence_logs=50) as cluster, distributed.Client(cluster) as client:
             lazy = self.dask_array.from_array(reports, chunks=(100, -1)).map_blocks(slowly, dtype=reports.dtype)
             first, second = client.run(os.getpid).values()
