@@ -1,73 +1,255 @@
 """Data sets that the benchmarks read, and the tables of results that they write.
 
-A set is read from the folder that the environment variable ``SKLDP_DATA`` names, else Adult and Wine Quality are
-fetched from OpenML. Kosarak must be in the folder.
+A set is read from the folder that the environment variable ``SKLDP_DATA`` names, else it is fetched: Adult and Wine
+Quality from OpenML, Kosarak from the FIMI repository. Figures can be compared on the same rows only, so files must have
+the expected checksums. A smoke run makes do with a stand-in where a set is neither in the folder nor within reach.
 """
 
 import csv
 import gzip
+import hashlib
 import os
+import socket
+import sys
+import warnings
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
+from _stand_ins import adult_stand_in, kosarak_stand_in, wine_stand_in
+from sklearn.datasets import fetch_openml, get_data_home
 
 RESULTS = Path(__file__).parent / "results"
+STAND_INS = "SKLDP_BENCHMARK_STAND_INS"  # names of sets; in the environment, where worker processes find it too
+TIMEOUT = 10  # seconds that a server may be silent
+NETWORK_ERRORS = (OSError, HTTPException, EOFError, zlib.error, ValueError)  # OpenML's own are ValueErrors
+KOSARAK_URL = "http://fimi.uantwerpen.be/data/kosarak.dat.gz"
+KOSARAK_SESSIONS = 100_000
+ADULT_TRAINING, RED_WINES = 32_561, 1599  # rows of the part that comes first
+WINE_COLUMNS = ["fixed acidity", "volatile acidity", "citric acid", "residual sugar", "chlorides",
+                "free sulfur dioxide", "total sulfur dioxide", "density", "pH", "sulphates", "alcohol", "quality"]
+
+
+class DataError(Exception):
+    """A set cannot be used; the message says what to do."""
+
+
+class DataMissing(DataError):
+    """A set is neither in the folder nor within reach."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A set: its file in the folder, and SHA-256 of the file's decompressed text."""
+
+    title: str
+    file: str
+    sha256: str
+    content: str
+
+
+ADULT = DataSet("Adult", "adult.csv.gz", "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347",
+                "UCI's census income as CSV, training rows first, with the column income last")
+WINE = DataSet("Wine Quality", "wine_quality.csv.gz",
+               "4d8f5bd249c1ede9d928f7eb7d30c4edeada439ec5db17502f96a207fa146fd1",
+               "UCI's red wines, then the white ones, as CSV with the column colour last")
+KOSARAK = DataSet("Kosarak", "kosarak_first100k.dat.gz",
+                  "5daa2c7878d6523c2b6d329c5c263ebdc3f28f8541cfe6be74c2e7e656e5bd95",
+                  "the first 100,000 sessions (lines) of the FIMI data set")
+# SHA-256 of the rows as ``rows_checksum`` writes them: UCI's wine file spells one number as 2.0.
+ADULT_ROWS = ADULT.sha256
+WINE_ROWS = "a3f6c514e2245e1d7f65ad6914d93f3dedc49772320c3b0e22238b56aeeefb4c"
 
 
 def load_adult():
     """Census income (UCI Adult), 48,842 rows with the column ``income`` last; missing values are NaN."""
-    file = data_file("adult.csv.gz")
-    if file is not None:
-        return read_frame(file)
-    return openml_frame("adult", 2).rename(columns={"class": "income"})
+    if stands_in("adult"):
+        return adult_stand_in()
+    text = folder_text(ADULT)
+    if text is not None:
+        return read_frame(text)
+    frame = openml_frame(ADULT, 1590).rename(columns={"class": "income"})
+    return in_order(ADULT, frame, ADULT_TRAINING, ADULT_ROWS)
 
 
 def load_wine_quality():
-    """Wine Quality (UCI), 6,497 rows with the column ``quality``; from the folder also with ``colour``."""
-    file = data_file("wine_quality.csv.gz")
-    if file is not None:
-        return read_frame(file)
-    frame = openml_frame("wine_quality", 1)
-    return frame.rename(columns={name: name.replace(".", " ").replace("_", " ") for name in frame.columns})
+    """Wine Quality (UCI), 6,497 rows with the columns ``quality`` and, where the rows are known, ``colour``."""
+    if stands_in("wine"):
+        return wine_stand_in()
+    text = folder_text(WINE)
+    if text is not None:
+        return read_frame(text)
+    frame = openml_frame(WINE, 287)
+    frame = frame.rename(columns={name: name.replace(".", " ").replace("_", " ") for name in frame.columns})
+    absent = [name for name in WINE_COLUMNS if name not in frame.columns]
+    if absent:
+        raise missing_error(WINE, f"OpenML has no column {absent[0]}")
+    colour = np.where(np.arange(len(frame)) < RED_WINES, "red", "white")
+    return in_order(WINE, frame[WINE_COLUMNS], RED_WINES, WINE_ROWS, colour=colour)
 
 
 def load_kosarak():
     """Click sessions of Kosarak (FIMI), the first 100,000 of 990,002: a list of arrays of items."""
-    file = data_file("kosarak_first100k.dat.gz")
-    if file is None:
-        raise FileNotFoundError(
-            "Kosarak is not there. Put the first 100,000 sessions (lines) of the FIMI data set Kosarak as "
-            "kosarak_first100k.dat.gz in a folder, and name the folder in the environment variable SKLDP_DATA.")
-    with gzip.open(file, "rt") as lines:
-        return [np.array(line.split(), dtype=int) for line in lines]
+    if stands_in("kosarak"):
+        return kosarak_stand_in()
+    text = folder_text(KOSARAK)
+    if text is None:
+        text = fetched_kosarak()
+    return [np.array(line.split(), dtype=int) for line in text.decode().splitlines()]
 
 
-def data_file(name):
-    """Path of a file in the folder that SKLDP_DATA names, or None when it is not there."""
+LOADERS = {"adult": (ADULT, load_adult), "wine": (WINE, load_wine_quality), "kosarak": (KOSARAK, load_kosarak)}
+
+
+def make_ready(*names, quick=False):
+    """Make sure that sets can be loaded, before any work; else end with a sentence, a smoke run with stand-ins."""
+    os.environ.pop(STAND_INS, None)
+    missing = []
+    for name in names:
+        data, load = LOADERS[name]
+        try:
+            load()
+        except DataMissing as error:
+            if not quick:
+                sys.exit(str(error))
+            missing.append(name)
+            print(f"{data.title} is neither in a folder nor within reach: a small made-up stand-in takes its place, "
+                  "and its numbers mean nothing.\n", flush=True)
+        except DataError as error:
+            sys.exit(str(error))
+    os.environ[STAND_INS] = " ".join(missing)
+
+
+def stands_in(name):
+    """Whether this run makes do with a stand-in for a set."""
+    return name in os.environ.get(STAND_INS, "").split()
+
+
+def folder_text(data):
+    """Text of a set's file in the folder that SKLDP_DATA names, or None when it is not there."""
     folder = os.environ.get("SKLDP_DATA")
-    if not folder:
+    if not folder or not (Path(folder) / data.file).is_file():
         return None
-    file = Path(folder) / name
-    return file if file.is_file() else None
+    return checked_text(data, Path(folder) / data.file)
 
 
-def read_frame(file):
-    """A compressed CSV file as a data frame."""
-    from pandas import read_csv
+def checked_text(data, path):
+    """Decompressed text of a file that must be the expected one."""
+    try:
+        text = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read ({error}): put {data.content} there, or remove it and "
+                        f"{data.title} is fetched.") from error
+    if hashlib.sha256(text).hexdigest() != data.sha256:
+        raise DataError(f"{path} is not the file behind the published figures (other SHA-256 of the text): put "
+                        f"{data.content} there, or remove it and {data.title} is fetched.")
+    return text
 
-    return read_csv(file, na_values="?")
+
+def read_frame(text):
+    """A CSV text as a data frame."""
+    from pandas import read_csv  # here, as Kosarak and the tables of results need no pandas
+
+    return read_csv(BytesIO(text), na_values="?")
 
 
-def openml_frame(name, version):
-    """A set of OpenML as a data frame."""
-    from sklearn.datasets import fetch_openml
+def openml_frame(data, data_id):
+    """A set of OpenML as a data frame.
 
-    return fetch_openml(name, version=version, as_frame=True).frame
+    The number pins the version. scikit-learn compares the file with the MD5 checksum that OpenML publishes, and keeps
+    it in its data home.
+    """
+    try:
+        with silence_limit(), warnings.catch_warnings():
+            # scikit-learn warns before it waits and tries again, in part whatever ``n_retries`` is. That would add up
+            # to most of a minute without a network, so that the warning is the end here.
+            warnings.filterwarnings("error", "A network error occurred")
+            warnings.filterwarnings("ignore", "Invalid cache")
+            return fetch_openml(data_id=data_id, as_frame=True, parser="auto").frame
+    except UserWarning as warning:
+        raise missing_error(data, warning.__context__) from warning
+    except NETWORK_ERRORS as error:
+        raise missing_error(data, error) from error
+
+
+@contextmanager
+def silence_limit():
+    """Sockets that are opened within wait no longer than ``TIMEOUT``."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def missing_error(data, reason):
+    """The error of a set that is not there."""
+    return DataMissing(f"{data.title} is not in a folder and could not be fetched ({reason}): put {data.file}, "
+                       f"{data.content}, into a folder and name that folder in the environment variable SKLDP_DATA.")
+
+
+def in_order(data, frame, n_first, checksum, **columns):
+    """Fetched rows in the order of the published figures, with columns that only this order tells.
+
+    OpenML's tables may have the second part of the rows first.
+    """
+    from pandas import concat
+
+    for rows in (frame, concat([frame.iloc[-n_first:], frame.iloc[:-n_first]], ignore_index=True)):
+        if rows_checksum(rows.assign(**columns)) == checksum:
+            return rows.assign(**columns)
+    print(f"{data.title} as fetched has other rows, or another order of them, than the published figures: expect other "
+          "numbers.\n", flush=True)
+    return frame
+
+
+def rows_checksum(frame):
+    """SHA-256 of a data frame as CSV."""
+    text = frame.to_csv(index=False, na_rep="?", float_format="%.15g", lineterminator="\n")
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fetched_kosarak():
+    """The first 100,000 lines of Kosarak, fetched once and kept in scikit-learn's data home."""
+    try:
+        path = Path(get_data_home()) / KOSARAK.file
+        if not path.is_file():
+            with urlopen(KOSARAK_URL, timeout=TIMEOUT) as answer, gzip.open(answer) as lines:
+                # No space at the end of a line: it says nothing, and the checksum is without.
+                text = b"".join(line.rstrip() + b"\n" for line in islice(lines, KOSARAK_SESSIONS))
+            if hashlib.sha256(text).hexdigest() != KOSARAK.sha256:
+                raise ValueError(f"{KOSARAK_URL} has other content than expected")
+            write_whole(path, gzip.compress(text, mtime=0))
+    except NETWORK_ERRORS as error:
+        raise missing_error(KOSARAK, error) from error
+    return checked_text(KOSARAK, path)
+
+
+def write_whole(path, content):
+    """Write a file whole or not at all."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def results_folder(quick):
+    """Where tables and figures go; those of smoke runs are apart, and git ignores them."""
+    return RESULTS / "quick" if quick else RESULTS
 
 
 def write_table(rows, path):
     """Write dicts with the same keys as CSV."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()

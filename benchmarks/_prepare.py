@@ -81,6 +81,7 @@ def cached_split(data, seed):
     return adult_split(seed) if data == "adult" else wine_split(seed)
 
 
+@lru_cache(maxsize=None)
 def adult_table():
     """Numbers first, then one column for each category; and labels -1 and 1."""
     from pandas import get_dummies
@@ -96,6 +97,7 @@ def adult_table():
     return np.hstack([numbers.to_numpy(), categories.to_numpy()]), labels
 
 
+@lru_cache(maxsize=None)
 def wine_table():
     """The measured columns with the colour as 0/1, and the quality."""
     frame = load_wine_quality()

@@ -27,8 +27,8 @@ def machine_cpu():
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def print_header(title, *packages):
-    """Print what is measured, on how many cores, with which versions."""
+def print_header(title, *packages, seed=None):
+    """Print what is measured, with which seed, on how many cores, with which versions."""
     print(f"{title}\n{'=' * len(title)}")
     versions = []
     for package in ("skldp", "numpy", "scipy", *packages):
@@ -36,7 +36,8 @@ def print_header(title, *packages):
             versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             versions.append(f"{package} not installed")
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores; {', '.join(versions)}\n")
+    start = "" if seed is None else f"Seed {seed}; "
+    print(f"{start}Python {platform.python_version()}, {os.cpu_count()} cores; {', '.join(versions)}\n")
 
 
 def print_table(columns, rows):

@@ -5,7 +5,7 @@ import time
 import warnings
 
 import numpy as np
-from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _data import make_ready, pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
@@ -95,16 +95,17 @@ def draw(table, path, methods, label, sign=1.0, levels=()):
     save_figure(plt, figure, path)
 
 
-def main(name, title, doc, quick, task, methods, epsilons, label, sign=1.0, levels=()):
+def main(name, title, doc, quick, task, data, seed, methods, epsilons, label, sign=1.0, levels=()):
     """Run the repeats, print and write the table, draw the figure."""
     arguments = arguments_of(doc, quick)
-    stem = name + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{stem}.csv", RESULTS / f"{stem}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / f"{name}.csv", folder / f"{name}.png"
     if not arguments.figure_only:
         repeats = arguments.repeats
         if arguments.quick:
-            epsilons, repeats = epsilons[-2:], 2
-        print_header(title, "joblib", "emcee", "scikit-learn")
+            epsilons, repeats = epsilons[-1:], 2
+        print_header(title, "joblib", "emcee", "scikit-learn", seed=seed)
+        make_ready(data, quick=arguments.quick)
         print(f"{arguments.jobs} processes; {repeats} repeats, each with its own split and noise\n")
         start = time.perf_counter()
         rows = run(task, methods, epsilons, repeats, arguments.jobs, table)

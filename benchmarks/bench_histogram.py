@@ -243,24 +243,24 @@ def main():
     parser.add_argument("--repeats", type=int, default=40, help="repeats of the accuracy block (default 40)")
     parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
     arguments = parser.parse_args()
-    print_header("Category frequencies", "multi-freq-ldpy", "numba", "emcee")
-    print(f"Seed {SEED}; {arguments.jobs} processes for accuracy, one for times\n")
+    print_header("Category frequencies", "multi-freq-ldpy", "numba", "emcee", seed=SEED)
+    print(f"{arguments.jobs} processes for accuracy, one for times\n")
     start = time.perf_counter()
     cases = [(d, mechanism, likelihood) for d in (2, 16, 1000)
              for mechanism, likelihood in (("rr", "auto"), ("oue", "counts"), ("subset", "counts"))]
     cases += [(100, "oue", "exact"), (100, "subset", "exact")]
     if arguments.quick:
-        cases = [(2, "rr", "auto"), (16, "oue", "counts"), (50, "rr", "auto"), (20, "oue", "exact")]
+        cases = [(2, "rr", "auto"), (8, "oue", "counts"), (8, "subset", "exact")]
     with threadpool_limits(1):
         if "accuracy" in arguments.blocks:
-            accuracy(*((2000, 2) if arguments.quick else (10**4, arguments.repeats)), arguments.jobs)
+            accuracy(*((1000, 2) if arguments.quick else (10**4, arguments.repeats)), arguments.jobs)
         if "likelihood" in arguments.blocks:
             for shape in ("as 1/k", "all equal"):
-                counts_against_exact(*((5000, 8, 2) if arguments.quick else (10**5, 20, 5)), shape)
+                counts_against_exact(*((2000, 6, 1) if arguments.quick else (10**5, 20, 5)), shape)
         if "size" in arguments.blocks:
-            sampling_time((1000, 10**5) if arguments.quick else (10**4, 10**6), 1 if arguments.quick else 5)
+            sampling_time((1000, 10**4) if arguments.quick else (10**4, 10**6), 1 if arguments.quick else 5)
         if "convergence" in arguments.blocks:
-            convergence(cases, 5000 if arguments.quick else 10**5)
+            convergence(cases, 2000 if arguments.quick else 10**5)
     print(f"{(time.perf_counter() - start) / 60:.1f} minutes")
 
 

@@ -1,6 +1,6 @@
 """How long imports take, against scikit-learn's linear models, and which heavy modules they load.
 
-Run with ``python benchmarks/bench_import.py``; ``--quick`` takes three repeats instead of eleven. Every import runs in
+Run with ``python benchmarks/bench_import.py``; ``--quick`` takes one repeat instead of eleven. Every import runs in
 a fresh interpreter; the statements take turns, so that a busy machine slows all of them alike.
 """
 
@@ -41,20 +41,20 @@ def heavy_modules(statement):
 
 
 def main():
+    """Time the statements, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three repeats")
-    repeats = 3 if parser.parse_args().quick else 11
+    parser.add_argument("--quick", action="store_true", help="one repeat")
+    repeats = 1 if parser.parse_args().quick else 11
     print_header("Imports", "scikit-learn", "emcee")
     times = {statement: [] for statement in STATEMENTS}
-    for statement in STATEMENTS:
-        seconds(statement)  # to warm up the file cache
+    heavy = {statement: heavy_modules(statement) for statement in STATEMENTS}  # warms up the file cache, too
     for _ in range(repeats):
         for statement in STATEMENTS:
             times[statement].append(seconds(statement))
     medians = {statement: statistics.median(found) for statement, found in times.items()}
     print(f"Median of {repeats} interpreters; times the reference is against '{REFERENCE}' (limit {LIMIT})")
     print_table(["statement", "ms", "times the reference", "heavy modules"],
-                [[statement, 1e3 * median, median / medians[REFERENCE], heavy_modules(statement)]
+                [[statement, 1e3 * median, median / medians[REFERENCE], heavy[statement]]
                  for statement, median in medians.items()])
     late = [statement for statement, median in medians.items() if median > LIMIT * medians[REFERENCE]]
     print(f"Above the limit: {', '.join(late) or 'none'}")

@@ -33,8 +33,8 @@ def records(d, n, rng):
     return X, X @ coef + rng.normal(scale=0.25, size=n), coef
 
 
-def convergence(dims, epsilons, sizes):
-    """Diagnostics of default fits over the grid."""
+def convergence(dims, epsilons, sizes, **options):
+    """Diagnostics of default fits over the grid; a smoke run has options."""
     from _moment_sums import simulated_sums
     from _timing import print_table
 
@@ -46,7 +46,7 @@ def convergence(dims, epsilons, sizes):
         for epsilon in epsilons:
             for size in sizes:
                 rng = np.random.default_rng([SEED, d, int(1000 * epsilon), size])
-                model = LDPBayesLinearRegression(epsilon=epsilon, random_state=0)
+                model = LDPBayesLinearRegression(epsilon=epsilon, random_state=0, **options)
                 aggregate = simulated_sums(model.protocol(d), X, y, size, rng)
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
@@ -216,20 +216,20 @@ def main():
     parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    print_header("Linear regression", "emcee", "arviz-stats", "numpyro", "jax")
+    print_header("Linear regression", "emcee", "arviz-stats", "numpyro", "jax", seed=SEED)
     with threadpool_limits(1):
         if "density" in arguments.blocks:
             density((10,) if arguments.quick else (10, 20, 40), 5 if arguments.quick else 20)
         if "convergence" in arguments.blocks:
             if arguments.quick:
-                convergence((1, 5), (1.0,), (2000,))
+                convergence((1, 5), (1.0,), (2000,), n_warmup=50, n_draws=50)
             else:
                 convergence((1, 5, 10, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6))
         if "nuts" in arguments.blocks:
             if importlib.util.find_spec("numpyro") is None:
                 print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")
             elif arguments.quick:
-                against_nuts((2,), 2000, 200)
+                against_nuts((2,), 2000, 50)
             else:
                 against_nuts((5, 10), 6000, 1000)
 

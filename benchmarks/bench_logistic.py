@@ -32,15 +32,16 @@ def records(d, n, rng):
     return X, (rng.random(n) < expit(X @ coef - 0.5)).astype(int)
 
 
-def convergence(collect, dims, epsilons, sizes):
-    """Diagnostics of default fits over the grid."""
+def convergence(collect, dims, epsilons, sizes, **options):
+    """Diagnostics of default fits over the grid; a smoke run has options."""
     rows = []
     for d in dims:
         X, y = records(d, 50_000, np.random.default_rng([SEED, d]))
         for epsilon in epsilons:
             for size in sizes:
                 rng = np.random.default_rng([SEED, d, int(1000 * epsilon), size])
-                model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[0, 1], collect=collect, random_state=0)
+                model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[0, 1], collect=collect, random_state=0,
+                                                   **options)
                 if collect == "statistics":
                     aggregate = simulated_sums(model.protocol(d), X, y, size, rng)
                 else:
@@ -98,18 +99,18 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small blocks, for a smoke run")
     parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
     arguments = parser.parse_args()
-    print_header("Logistic regression", "emcee", "arviz-stats")
-    print(f"Seed {SEED}\n")
+    print_header("Logistic regression", "emcee", "arviz-stats", seed=SEED)
     quick = arguments.quick
+    options = {"n_warmup": 50, "n_draws": 50} if quick else {}
     with threadpool_limits(1):
         if "sigmoid" in arguments.blocks:
             sigmoid((2, 5, 10) if quick else (2, 5, 10, 15, 20, 30), 10 if quick else 50)
         if "statistics" in arguments.blocks:
             dims, epsilons, sizes = (2, 8, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6)
-            convergence("statistics", *(((2,), (1.0,), (2000,)) if quick else (dims, epsilons, sizes)))
+            convergence("statistics", *(((2,), (1.0,), (2000,)) if quick else (dims, epsilons, sizes)), **options)
         if "inputs" in arguments.blocks:
             dims, epsilons = (2, 8, 20), (0.3, 1.0, 3.0, 10.0)
-            convergence("inputs", *(((2,), (3.0,), (2000,)) if quick else (dims, epsilons, (50_000,))))
+            convergence("inputs", *(((2,), (3.0,), (2000,)) if quick else (dims, epsilons, (50_000,))), **options)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,12 @@ from _timing import best_time, print_header, print_table
 from skldp.mechanisms import Gaussian, Laplace, RandomizedResponse, Sphere, SquareWave, SubsetSelection, UnaryEncoding
 from skldp.privacy import labelled_moment_radius
 
+SEED = 0  # of the records; noise comes from the operating system
+
 
 def noise(n, n_peer):
     """Laplace and Gaussian noise on values, per value."""
-    x = np.random.default_rng(0).uniform(-1, 1, size=n)
+    x = np.random.default_rng(SEED).uniform(-1, 1, size=n)
     rng = np.random.default_rng()
     unsafe = {"laplace": lambda: x + rng.laplace(size=n), "gaussian": lambda: x + rng.normal(size=n)}
     ours = {
@@ -53,7 +55,7 @@ def opendp_time(law, x):
 
 def categories(n, d):
     """Unary encoding and its aggregation against multi-freq-ldpy, and subsets against unary encoding, per record."""
-    x = np.random.default_rng(0).integers(d, size=n)
+    x = np.random.default_rng(SEED).integers(d, size=n)
     unary, subset = UnaryEncoding(n_categories=d), SubsetSelection(n_categories=d)
     reports = unary.randomize(x)
     mine, count = best_time(lambda: unary.randomize(x)) / n, best_time(lambda: unary.counts(reports)) / n
@@ -82,7 +84,7 @@ def multi_freq_times(x, d):
 
 def vectors(n, m):
     """The sphere against the Gaussian mechanism, and the square wave against Laplace noise."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     x = rng.normal(size=(n, m))
     x /= 1.3 * np.linalg.norm(x, axis=1, keepdims=True)
     sphere, gaussian = Sphere(n_features=m - 1), Gaussian(n_features=m)
@@ -145,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small blocks, for a smoke run")
     shrink = 10 if parser.parse_args().quick else 1
-    print_header("Making reports", "opendp", "multi-freq-ldpy", "numba")
+    print_header("Making reports", "opendp", "multi-freq-ldpy", "numba", seed=SEED)
     noise(10**6 // shrink, 20_000 // shrink)
     categories(10**5 // shrink, 100)
     vectors(10**5 // shrink, 66)

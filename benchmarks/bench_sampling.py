@@ -23,6 +23,7 @@ from statistics import median
 import numpy as np
 from _timing import best_time, machine_cpu, print_header, print_table
 
+SEED = 0
 BOUNDS, EPSILON = (-5, 5), 1.0
 CHAINS, TARGET_ESS = 4, 1000
 
@@ -31,10 +32,10 @@ def growth(n_few, n_many, repeats):
     """Sampling time for few and for many reports, and the rate at which reports are counted."""
     from skldp import LDPGaussian
 
-    x = np.random.default_rng(0).normal(0, 1, size=(n_many, 1))
+    x = np.random.default_rng(SEED).normal(0, 1, size=(n_many, 1))
     sampling, counting = [], []
     for mechanism in ("square_wave", "laplace", "gaussian"):
-        estimator = LDPGaussian(epsilon=EPSILON, bounds=BOUNDS, mechanism=mechanism, random_state=0)
+        estimator = LDPGaussian(epsilon=EPSILON, bounds=BOUNDS, mechanism=mechanism, random_state=SEED)
         rate, few, many = count(estimator, estimator.privatize(x), n_few)
         counting.append([mechanism, rate])
         sampling.append([mechanism, *sampling_times(estimator, few, many, repeats)])
@@ -67,14 +68,14 @@ def sampling_times(estimator, few, many, repeats):
     return first, second, second / first, *(f"{median(part):g}" for part in steps), per_step[1] / per_step[0]
 
 
-def against_nuts(n, n_warmup, n_draws, repeats):
+def against_nuts(n, n_warmup, n_draws, repeats, chain_methods=("vectorized", "parallel")):
     """Time to 1,000 effective draws of the worse parameter, ours and NumPyro's."""
     from skldp import LDPGaussian
 
-    estimator = LDPGaussian(epsilon=EPSILON, bounds=BOUNDS, mechanism="laplace", random_state=0)
-    reports = estimator.privatize(np.random.default_rng(1).normal(0, 1, size=(n, 1)))
+    estimator = LDPGaussian(epsilon=EPSILON, bounds=BOUNDS, mechanism="laplace", random_state=SEED)
+    reports = estimator.privatize(np.random.default_rng(SEED + 1).normal(0, 1, size=(n, 1)))
     natural = estimator.protocol().randomizer.decode(reports).ravel()
-    methods = {"ours": [], "NUTS, vectorized": ["vectorized"], "NUTS, parallel": ["parallel"]}
+    methods = {"ours": [], **{f"NUTS, {name}": [name] for name in chain_methods}}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "reports.npz"
         np.savez(data, reports=reports, natural=natural)
@@ -238,16 +239,16 @@ def main():
         name, *rest = arguments.worker
         {"ours": ours, "nuts": nuts, "compare": compare}[name](*rest)
         return
-    print_header("Sampling posteriors", "emcee", "arviz-stats", "numpyro", "jax")
+    print_header("Sampling posteriors", "emcee", "arviz-stats", "numpyro", "jax", seed=SEED)
     if arguments.quick:
-        growth(10**4, 10**6, 3)
+        growth(10**4, 10**5, 1)
     else:
         growth(10**4, 10**7, 5)
     if importlib.util.find_spec("numpyro") is None:
         print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")
         return
     if arguments.quick:
-        against_nuts(2000, 250, 250, 1)
+        against_nuts(500, 50, 50, 1, ["parallel"])
     else:
         against_nuts(5000, 1000, 1000, 3)
 

@@ -113,7 +113,7 @@ def grown(aggregate, n_clients, rng):
     return Aggregate({protocol: Tally(n_clients, sums.astype(tally.sums.dtype))})
 
 
-def clients(sizes, repeats):
+def clients(sizes, repeats, n_steps):
     """Time of a fit after aggregation, over the number of clients, with chains of the same length."""
     from _moment_sums import simulated_sums
     from _timing import print_table
@@ -130,7 +130,7 @@ def clients(sizes, repeats):
     rng = np.random.default_rng(SEED)
     X, y = regression_data(10**5, 5, rng)
     labels, categories = labels_of(X, rng), rng.integers(16, size=(10**5, 1))
-    length = {"n_warmup": 100, "n_draws": 100}
+    length = {"n_warmup": n_steps, "n_draws": n_steps}
     cases = [
         ("linear, sphere", LDPBayesLinearRegression(**length), (X, y)),
         ("linear, Gaussian moments", LDPBayesLinearRegression(mechanism="gaussian", **length), (X, y)),
@@ -163,7 +163,7 @@ def clients(sizes, repeats):
                     times.append(time.perf_counter() - start)
             medians.append(float(np.median(times)))
         rows.append([name, *medians, f"{medians[1] / medians[0]:.2f}"])
-    print(f"Seconds of a fit after aggregation, 100 steps of warm-up and 100 draws, median of {repeats}")
+    print(f"Seconds of a fit after aggregation, {n_steps} steps of warm-up and {n_steps} draws, median of {repeats}")
     print_table(["", *(f"N={size:,}" for size in sizes), "ratio (at most 1.3)"], rows)
 
 
@@ -242,8 +242,8 @@ def workers(n_files, n_reports, repeats):
           f"{'the same to the last digit' if same else 'DIFFERENT'}\n")
 
 
-def stream(n_clients, d, n_days):
-    """A day more of reports: a warm start against a cold one."""
+def stream(n_clients, d, n_days, **options):
+    """A day more of reports: a warm start against a cold one; a smoke run has options."""
     from _timing import print_table
 
     from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
@@ -257,7 +257,7 @@ def stream(n_clients, d, n_days):
              ("Gaussian", LDPGaussian(), (X[:, :1],))]
     rows = []
     for name, model, data in cases:
-        model.set_params(random_state=0)
+        model.set_params(random_state=0, **options)
         reports = model.privatize(*data)
         days = np.array_split(reports, n_days)
         total = model.aggregate(days[0])
@@ -290,6 +290,7 @@ def main():
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.path.insert(0, str(Path(__file__).parent))
     from _timing import print_header
+    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -297,14 +298,16 @@ def main():
     parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
     arguments = parser.parse_args()
     quick = arguments.quick
-    print_header("Scale", "dask", "distributed", "emcee")
+    if quick:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains are short
+    print_header("Scale", "dask", "distributed", "emcee", seed=SEED)
     runs = {
         "throughput": lambda: throughput(20_000 if quick else 200_000, 1 if quick else 5),
         "memory": lambda: memory(*((2 * 10**6, 10**4, 20) if quick else (10**8, 10**6, 20))),
-        "clients": lambda: clients((10**4, 10**8), 1 if quick else 3),
+        "clients": lambda: clients((10**4, 10**8), *((1, 20) if quick else (3, 100))),
         "bytes": bytes_per_report,
         "workers": lambda: workers(*((4, 20_000, 1) if quick else (16, 250_000, 3))),
-        "stream": lambda: stream(*((4000, 2, 2) if quick else (60_000, 8, 4))),
+        "stream": lambda: stream(4000, 2, 2, n_warmup=50, n_draws=50) if quick else stream(60_000, 8, 4),
     }
     with threadpool_limits(1):
         for block in arguments.blocks:

@@ -12,6 +12,7 @@ import time
 import warnings
 
 import numpy as np
+from _data import make_ready
 from _prepare import WINE_BOUND, adult_split, wine_split
 from _timing import print_header, print_table
 from sklearn.exceptions import ConvergenceWarning
@@ -112,15 +113,15 @@ def with_noise(repeats):
 def main():
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the users, two splits, four repeats")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the users, one split, two repeats")
     parser.add_argument("--repeats", type=int, default=200, help="repeats on Adult (default 200)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is asked for
-    print_header("Private stochastic gradients", "scikit-learn")
-    print(f"Seed {SEED}\n")
-    times(10**5 if arguments.quick else 10**6, 20)
-    without_noise(2 if arguments.quick else N_SPLITS)
-    with_noise(4 if arguments.quick else arguments.repeats)
+    print_header("Private stochastic gradients", "scikit-learn", seed=SEED)
+    make_ready("adult", "wine", quick=arguments.quick)
+    times(10**4 if arguments.quick else 10**6, 20)
+    without_noise(1 if arguments.quick else N_SPLITS)
+    with_noise(2 if arguments.quick else arguments.repeats)
 
 
 if __name__ == "__main__":

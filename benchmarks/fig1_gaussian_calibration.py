@@ -14,13 +14,12 @@ gives every fit the default budget, and takes about two thirds longer.
 """
 
 import argparse
-import csv
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from scipy.special import ndtri
@@ -36,7 +35,6 @@ MECHANISM_TITLES = {"laplace": "Laplace", "square_wave": "square wave"}
 MECHANISMS = tuple(MECHANISM_TITLES)
 LEVELS = (0.5, 0.7, 0.9, 0.95)
 SHORT_LENGTH = 200
-RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -190,32 +188,16 @@ def print_widths(results):
     print_table(["parameter", *MECHANISMS, "ratio", "target"], rows)
 
 
-def write_table(rows, path):
-    """Write one line for each cell."""
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def draw(table, figure):
+def draw(table, path):
     """Draw the figure from the table alone."""
-    try:
-        import matplotlib
-    except ImportError:
-        print('No figure: matplotlib is not installed. Install it with pip install "skldp[plot]", then run with '
-              "--figure-only.")
+    plt = pyplot()
+    if plt is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    with table.open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(table)
     panels = list(dict.fromkeys((row["model"], row["parameter"]) for row in rows))
     mechanisms = list(dict.fromkeys(row["mechanism"] for row in rows))
-    figure_, axes = plt.subplots(len(mechanisms), len(panels), figsize=(3.4 * len(panels), 3.1 * len(mechanisms)),
-                                 sharex=True, sharey="col", squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(len(mechanisms), len(panels), figsize=(3.4 * len(panels), 3.1 * len(mechanisms)),
+                                sharex=True, sharey="col", squeeze=False, layout="constrained")
     for axis_row, mechanism in zip(axes, mechanisms):
         for axis, panel in zip(axis_row, panels):
             draw_panel(axis, [row for row in rows if (row["model"], row["parameter"]) == panel
@@ -226,27 +208,24 @@ def draw(table, figure):
     for axis in axes[:, 0]:
         axis.set_ylabel("empirical minus nominal\n(percentage points)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure_.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
-    figure_.savefig(figure, dpi=150)
-    plt.close(figure_)
-    print(f"Figure: {figure.relative_to(Path(__file__).parent.parent)}")
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    save_figure(plt, figure, path)
 
 
 def draw_panel(axis, rows):
     """Draw one model, parameter and mechanism: a line for each epsilon over the binomial band."""
     from matplotlib import colormaps
 
-    epsilons = sorted({float(row["epsilon"]) for row in rows})
-    of_epsilon = [sorted((row for row in rows if float(row["epsilon"]) == epsilon), key=lambda row: float(row["level"]))
+    epsilons = sorted({row["epsilon"] for row in rows})
+    of_epsilon = [sorted((row for row in rows if row["epsilon"] == epsilon), key=lambda row: row["level"])
                   for epsilon in epsilons]
-    levels = np.array([float(row["level"]) for row in of_epsilon[0]])
+    levels = np.array([row["level"] for row in of_epsilon[0]])
     places = np.arange(len(levels))
-    low, high = (100 * (np.array([float(row[end]) for row in of_epsilon[0]]) - levels)
-                 for end in ("band_low", "band_high"))
+    low, high = (100 * (np.array([row[end] for row in of_epsilon[0]]) - levels) for end in ("band_low", "band_high"))
     axis.fill_between(places, low, high, color="0.88", linewidth=0, label="binomial 99 % band")
     axis.axhline(0, color="0.4", linewidth=0.8)
     for i, (epsilon, lines) in enumerate(zip(epsilons, of_epsilon)):
-        difference = 100 * (np.array([float(row["coverage"]) for row in lines]) - levels)
+        difference = 100 * (np.array([row["coverage"] for row in lines]) - levels)
         shift = 0.05 * (i - (len(epsilons) - 1) / 2)
         axis.plot(places + shift, difference, "o-", markersize=3.5, linewidth=1.1, label=rf"$\epsilon$ = {epsilon:g}",
                   color=colormaps["viridis"](0.9 * i / max(1, len(epsilons) - 1)))
@@ -257,23 +236,23 @@ def draw_panel(axis, rows):
 def main():
     """Run the repeats, print and write the table, draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="20 repeats and two epsilons, for a smoke run")
+    parser.add_argument("--quick", action="store_true", help="2 repeats and two epsilons, for a smoke run")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); they change no number")
     parser.add_argument("--default-length", action="store_true", help="give every fit the default budget of steps")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig1_gaussian_calibration" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig1_gaussian_calibration.csv", folder / "fig1_gaussian_calibration.png"
     if arguments.figure_only:
         draw(table, figure)
         return
-    print_header("Calibration of the Gaussian and the exponential model", "joblib", "emcee")
+    print_header("Calibration of the Gaussian and the exponential model", "joblib", "emcee", seed=SEED)
     length = None if arguments.default_length else SHORT_LENGTH
-    print(f"Seed {SEED}; {arguments.jobs} processes; steps per chain: "
+    print(f"{arguments.jobs} processes; steps per chain: "
           f"{f'{length}, the default where that warns' if length else 'default'}\n")
     epsilons = (0.1, 1.0) if arguments.quick else EPSILONS
-    plan = [(setting, 20 if arguments.quick else setting.repeats) for setting in (GAUSSIAN, EXPONENTIAL)]
-    n_widths = 4 if arguments.quick else 40
+    plan = [(setting, 2 if arguments.quick else setting.repeats) for setting in (GAUSSIAN, EXPONENTIAL)]
+    n_widths = 2 if arguments.quick else 40
     rows = []
     start = time.perf_counter()
     total = len(MECHANISMS) * (len(epsilons) * sum(repeats for _, repeats in plan) + n_widths)

@@ -10,8 +10,8 @@ privacy: their mean absolute difference over [0, 1], in units of the frequency. 
 (Kolmogorov-Smirnov), which is 1 for posteriors side by side however near. Both are averaged over the ten items. The
 line "inf" is the posterior without privacy against itself, sampled anew: what is left of sampling noise.
 
-Run with ``python benchmarks/fig2_kosarak_ecdf.py``, with the data in the folder that SKLDP_DATA names; ``--quick`` is a
-smoke run, ``--figure-only`` redraws the figure from the table. Both are written to ``benchmarks/results``.
+Run with ``python benchmarks/fig2_kosarak_ecdf.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
+from the table. Both are written to ``benchmarks/results``.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 import warnings
 
 import numpy as np
-from _data import RESULTS, load_kosarak, pyplot, read_table, save_figure, write_table
+from _data import load_kosarak, make_ready, pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
@@ -147,16 +147,18 @@ def main():
     parser.add_argument("--repeats", type=int, default=50, help="repeats (default 50)")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig2_kosarak_ecdf" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig2_kosarak_ecdf.csv", folder / "fig2_kosarak_ecdf.png"
     if arguments.figure_only:
         draw(table, figure)
         return
     epsilons, repeats = ((0.5, 2.0, np.inf), 2) if arguments.quick else (EPSILONS, arguments.repeats)
-    print_header("Private and non-private posteriors on Kosarak", "joblib", "emcee")
-    items, records = items_and_records(load_kosarak())
+    print_header("Private and non-private posteriors on Kosarak", "joblib", "emcee", seed=SEED)
+    make_ready("kosarak", quick=arguments.quick)
+    sessions = load_kosarak()
+    items, records = items_and_records(sessions)
     frequencies = np.bincount(records[:, 0], minlength=N_ITEMS) / len(records)
-    print(f"Seed {SEED}; {arguments.jobs} processes; {repeats} repeats; {len(records):,} clients of the first 100,000 "
+    print(f"{arguments.jobs} processes; {repeats} repeats; {len(records):,} clients of the first {len(sessions):,} "
           f"sessions\nItems {items.tolist()}, with frequencies {frequencies.round(3).tolist()}\n")
     reference = draws_of(fit(records, "rr", np.inf, SEED)[0])
     rows = []

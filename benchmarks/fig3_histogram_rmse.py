@@ -17,7 +17,7 @@ import time
 import warnings
 
 import numpy as np
-from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
@@ -135,16 +135,16 @@ def main():
     parser.add_argument("--repeats", type=int, default=50, help="repeats (default 50)")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig3_histogram_rmse" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig3_histogram_rmse.csv", folder / "fig3_histogram_rmse.png"
     if arguments.figure_only:
         draw(table, figure)
         return
     sizes, epsilons, repeats = SIZES, EPSILONS, arguments.repeats
     if arguments.quick:
         sizes, epsilons, repeats = (100, 1000), (0.5, 2.0), 4
-    print_header("Error of three frequencies", "joblib", "emcee")
-    print(f"Seed {SEED}; {arguments.jobs} processes; truth {TRUTH.tolist()}; {repeats} repeats\n")
+    print_header("Error of three frequencies", "joblib", "emcee", seed=SEED)
+    print(f"{arguments.jobs} processes; truth {TRUTH.tolist()}; {repeats} repeats\n")
     rows = []
     start = time.perf_counter()
     total = len(MECHANISMS) * len(epsilons) * len(sizes) * repeats

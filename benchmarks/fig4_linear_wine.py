@@ -94,5 +94,5 @@ def paper_coefficients(X, y, epsilon, rng):
 
 
 if __name__ == "__main__":
-    main("fig4_linear_wine", "Test error on Wine Quality", __doc__, "2 repeats of two epsilons", task, METHODS,
-         EPSILONS, "test RMSE", sign=-1.0)
+    main("fig4_linear_wine", "Test error on Wine Quality", __doc__, "2 repeats of one epsilon", task, "wine", SEED,
+         METHODS, EPSILONS, "test RMSE", sign=-1.0)

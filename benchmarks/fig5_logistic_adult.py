@@ -81,5 +81,5 @@ def calibration_error(probability, positive):
 
 
 if __name__ == "__main__":
-    main("fig5_logistic_adult", "Area under the curve on Adult", __doc__, "2 repeats of two epsilons", task, METHODS,
-         EPSILONS, "area under the ROC curve on the test rows")
+    main("fig5_logistic_adult", "Area under the curve on Adult", __doc__, "2 repeats of one epsilon", task, "adult",
+         SEED, METHODS, EPSILONS, "area under the ROC curve on the test rows")

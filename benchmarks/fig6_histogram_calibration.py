@@ -17,7 +17,7 @@ import time
 import warnings
 
 import numpy as np
-from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
 from scipy.special import ndtri
@@ -126,14 +126,14 @@ def main():
     parser.add_argument("--repeats", type=int, default=100, help="repeats (default 100)")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig6_histogram_calibration" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig6_histogram_calibration.csv", folder / "fig6_histogram_calibration.png"
     if arguments.figure_only:
         draw(table, figure)
         return
     epsilons, repeats = ((1.0,), 8) if arguments.quick else (EPSILONS, arguments.repeats)
-    print_header("Calibration of category frequencies", "joblib", "emcee")
-    print(f"Seed {SEED}; {arguments.jobs} processes; {repeats} repeats of {N_CATEGORIES} frequencies\n")
+    print_header("Calibration of category frequencies", "joblib", "emcee", seed=SEED)
+    print(f"{arguments.jobs} processes; {repeats} repeats of {N_CATEGORIES} frequencies\n")
     rows = []
     n_warned = 0
     start = time.perf_counter()

@@ -13,13 +13,14 @@ import argparse
 import time
 
 import numpy as np
-from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from fig1_gaussian_calibration import (
     EPSILONS,
     EXPONENTIAL,
     LEVELS,
     MECHANISM_TITLES,
+    SEED,
     SHORT_LENGTH,
     cells,
     draw_panel,
@@ -85,11 +86,11 @@ def main():
     parser.add_argument("--repeats", type=int, default=EXPONENTIAL.repeats, help="repeats (default 80, the paper's)")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig7_exponential_calibration" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig7_exponential_calibration.csv", folder / "fig7_exponential_calibration.png"
     if not arguments.figure_only:
         epsilons, repeats = ((1.0,), 10) if arguments.quick else (EPSILONS, arguments.repeats)
-        print_header("Calibration of the exponential model", "joblib", "emcee")
+        print_header("Calibration of the exponential model", "joblib", "emcee", seed=SEED)
         print(f"{arguments.jobs} processes; {repeats} repeats of {EXPONENTIAL.n_reports:,} records\n")
         run(epsilons, repeats, arguments.jobs, table)
     draw(table, figure)

@@ -20,10 +20,10 @@ import argparse
 import time
 
 import numpy as np
-from _data import RESULTS, pyplot, read_table, save_figure, write_table
+from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
-from scipy.special import expit
+from scipy import special  # the module: its functions alone cannot travel to worker processes
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
@@ -42,7 +42,7 @@ def means(u):
     mean, variance = u.mean(), u.var()
     return {
         "chebyshev": 0.5 + 0.5 * chebyshev_slope() * mean,
-        "probit": expit(mean / np.sqrt(1 + np.pi / 8 * variance)),
+        "probit": special.expit(mean / np.sqrt(1 + np.pi / 8 * variance)),
         "quadrature": 0.5 + 0.5 * tanh_means(np.array([mean]), np.array([variance]))[0, 0],
     }
 
@@ -58,7 +58,7 @@ def dimension_rows(d, repeats):
         x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
         for intercept in INTERCEPTS:
             u = x @ theta + intercept
-            truth = expit(u).mean()
+            truth = special.expit(u).mean()
             for method, value in means(u).items():
                 errors[intercept, method].append(abs(value - truth))
     return [{"d": d, "intercept": intercept, "method": method, "repeats": repeats, "mean_error": np.mean(values),
@@ -110,12 +110,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); they change no number")
     parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
     arguments = parser.parse_args()
-    name = "fig8_chebyshev" + ("_quick" if arguments.quick else "")
-    table, figure = RESULTS / f"{name}.csv", RESULTS / f"{name}.png"
+    folder = results_folder(arguments.quick)
+    table, figure = folder / "fig8_chebyshev.csv", folder / "fig8_chebyshev.png"
     if not arguments.figure_only:
         dimensions, repeats = ((2, 5, 10), 10) if arguments.quick else (DIMENSIONS, 50)
-        print_header("Means of the sigmoid", "joblib")
-        print(f"Seed {SEED}; {repeats} draws of theta, {N_RECORDS:,} records each\n")
+        print_header("Means of the sigmoid", "joblib", seed=SEED)
+        print(f"{repeats} draws of theta, {N_RECORDS:,} records each\n")
         start = time.perf_counter()
         with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
                 Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:

@@ -5,14 +5,21 @@ records; for categories, the Fisher information about the frequencies at the uni
 variance of a decoded report. Then the noise that the exact sensitivity saves, and the gain from recentring moments
 before the sphere.
 
-Run with ``python benchmarks/table_mechanisms.py`` (seconds).
+Nothing here is random. Run with ``python benchmarks/table_mechanisms.py`` (seconds); ``--quick`` computes two lines of
+each table. All numbers are written to ``benchmarks/results``.
 """
 
-import itertools
+import argparse
+from dataclasses import dataclass
+from typing import Callable
 
 import numpy as np
+from _data import results_folder, write_table
 from _timing import print_header, print_table
-from scipy.special import ndtr
+from joblib import Parallel, delayed, parallel_config
+from scipy import special  # the module: its functions alone cannot travel to worker processes
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from skldp.mechanisms import Gaussian, Laplace, Sphere, SquareWave, SubsetSelection, UnaryEncoding
 from skldp.privacy import (
@@ -32,12 +39,12 @@ def cell_masses(mechanism, mean, sd):
     """Probability of every grid point of a clipped, rounded normal record."""
     edges = (np.arange(mechanism.n_levels) + 0.5) / mechanism.n_levels
     lower, upper = mechanism.bounds
-    cdf = ndtr((lower + edges * (upper - lower) - mean) / sd)
+    cdf = special.ndtr((lower + edges * (upper - lower) - mean) / sd)
     return np.diff(cdf, prepend=0.0, append=1.0)
 
 
-def value_information(mechanism, sd):
-    """Fisher information about mean and standard deviation in one report."""
+def value_information(mechanism, spreads):
+    """Fisher information about mean and standard deviation in one report, for each standard deviation of records."""
     lower, upper = mechanism.bounds
     grid = lower + np.arange(mechanism.n_levels + 1) * (upper - lower) / mechanism.n_levels
     low, high = mechanism.clamp
@@ -48,26 +55,23 @@ def value_information(mechanism, sd):
     def probability(mean, spread):
         return kernel @ cell_masses(mechanism, mean, spread)
 
-    step = 1e-3 * sd
-    p = probability(0.0, sd)
-    d_mean = (probability(step, sd) - probability(-step, sd)) / (2 * step)
-    d_sd = (probability(0.0, sd + step) - probability(0.0, sd - step)) / (2 * step)
-    return np.array([(width * d**2 / p).sum() for d in (d_mean, d_sd)])
+    information = []
+    for sd in spreads:
+        step = 1e-3 * sd
+        p = probability(0.0, sd)
+        d_mean = (probability(step, sd) - probability(-step, sd)) / (2 * step)
+        d_sd = (probability(0.0, sd + step) - probability(0.0, sd - step)) / (2 * step)
+        information.append([(width * d**2 / p).sum() for d in (d_mean, d_sd)])
+    return np.array(information)
 
 
-def values():
+def values(epsilon):
     """Square wave against Laplace."""
-    rows = []
-    for epsilon in EPSILONS:
-        cells = []
-        for share in (0.05, 0.1, 0.2, 0.25):
-            laplace = Laplace(epsilon=epsilon, bounds=(-0.5, 0.5), n_levels=1024)
-            ratio = value_information(SquareWave(epsilon=epsilon, bounds=(-0.5, 0.5)), share)
-            cells += list(ratio / value_information(laplace, share))
-        rows.append([f"{epsilon:g}", *cells])
-    shares = itertools.product(("5 %", "10 %", "20 %", "25 %"), ("mean", "sd"))
-    print("Values: clients needed, Laplace : square wave, by the records' sd as a share of the range")
-    print_table(["epsilon", *(f"{share} {what}" for share, what in shares)], rows)
+    shares = (0.05, 0.1, 0.2, 0.25)
+    wave = value_information(SquareWave(epsilon=epsilon, bounds=(-0.5, 0.5)), shares)
+    laplace = value_information(Laplace(epsilon=epsilon, bounds=(-0.5, 0.5), n_levels=1024), shares)
+    return {f"{100 * share:g} % {what}": ratio for share, line in zip(shares, wave / laplace)
+            for what, ratio in zip(("mean", "sd"), line)}
 
 
 def category_information(mechanism):
@@ -96,28 +100,17 @@ def number_of_ones(mechanism):
     return probability
 
 
-def categories():
+def categories(epsilon):
     """Subset selection against unary encoding."""
-    sizes = (2, 3, 4, 16, 64)
-    rows = []
-    for epsilon in EPSILONS:
-        pairs = [(SubsetSelection(epsilon=epsilon, n_categories=d), UnaryEncoding(epsilon=epsilon, n_categories=d))
-                 for d in sizes]
-        rows.append([f"{epsilon:g}", *(category_information(s) / category_information(u) for s, u in pairs)])
-    print("Categories: clients needed, unary encoding : subset selection, full likelihood, uniform frequencies")
-    print_table(["epsilon", *(f"d={d}" for d in sizes)], rows)
+    return {f"d={d}": category_information(SubsetSelection(epsilon=epsilon, n_categories=d))
+            / category_information(UnaryEncoding(epsilon=epsilon, n_categories=d)) for d in (2, 3, 4, 16, 64)}
 
 
-def vectors():
+def vectors(epsilon):
     """Sphere against the Gaussian mechanism, for vectors of a ball and for moment reports."""
-    rows = []
-    for epsilon in EPSILONS:
-        gradients = [Gaussian(epsilon=epsilon, n_features=d).noise_variance
-                     / Sphere(epsilon=epsilon, n_features=d).noise_variance for d in (2, 10, 50)]
-        rows.append([f"{epsilon:g}", *gradients, *(moment_ratio(epsilon, d) for d in (2, 10, 20))])
-    print("Vectors: clients needed, Gaussian (delta=1e-5) : sphere; vectors of the unit ball, then moment reports of d "
-          "features\n(R=1, R_y=1, intercept weight^2 1/2, y weight^2 1/2; Gaussian with the exact sensitivity)")
-    print_table(["epsilon", "ball d=2", "ball d=10", "ball d=50", "moments d=2", "moments d=10", "moments d=20"], rows)
+    ball = {f"ball d={d}": Gaussian(epsilon=epsilon, n_features=d).noise_variance
+            / Sphere(epsilon=epsilon, n_features=d).noise_variance for d in (2, 10, 50)}
+    return {**ball, **{f"moments d={d}": moment_ratio(epsilon, d) for d in (2, 10, 20)}}
 
 
 def moment_ratio(epsilon, d):
@@ -129,28 +122,86 @@ def moment_ratio(epsilon, d):
     return sigma**2 / Sphere(epsilon=epsilon, norm=radius, n_features=n_entries).noise_variance
 
 
-def sensitivities():
-    """What the exact sensitivity saves, and what recentring gains."""
-    rows = [[f"R=1, R_y={bound:g}", (paper_moment_bound(1, bound) / weighted_moment_sensitivity(1, bound)) ** 2]
-            for bound in (0.5, 1.0, 2.0, 4.0)]
-    print("Noise variance of the paper's bound over the exact sensitivity, equal weights")
-    print_table(["domain", "ratio"], rows)
+def sensitivity(bound):
+    """What the exact sensitivity saves."""
+    return {"ratio": (paper_moment_bound(1, bound) / weighted_moment_sensitivity(1, bound)) ** 2}
+
+
+def recentring(d):
+    """What recentring gains."""
     weight = np.sqrt(0.5)
+    cells = {}
+    for title, kappa in (("", 0.0), (" with intercept", weight)):
+        radii = [moment_radius(1, 1, d, weight, kappa, recentred) for recentred in (True, False)]
+        cells["linear" + title] = radii[0] ** 2 / radii[1] ** 2
+    for title, kappa in (("", 0.0), (" with intercept", weight)):
+        radii = [labelled_moment_radius(1, d, weight, kappa, recentred) for recentred in (True, False)]
+        cells["labels" + title] = radii[0] ** 2 / radii[1] ** 2
+    return cells
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its title, what its lines are, and the function that computes the cells of a line by column."""
+
+    title: str
+    corner: str
+    lines: tuple
+    cells: Callable
+
+
+TABLES = {
+    "values": Table("Values: clients needed, Laplace : square wave, by the records' sd as a share of the range",
+                    "epsilon", EPSILONS, values),
+    "categories": Table("Categories: clients needed, unary encoding : subset selection, full likelihood, uniform "
+                        "frequencies", "epsilon", EPSILONS, categories),
+    "vectors": Table("Vectors: clients needed, Gaussian (delta=1e-5) : sphere; vectors of the unit ball, then moment "
+                     "reports of d features\n(R=1, R_y=1, intercept weight^2 1/2, y weight^2 1/2; Gaussian with the "
+                     "exact sensitivity)", "epsilon", EPSILONS, vectors),
+    "sensitivity": Table("Noise variance of the paper's bound over the exact sensitivity, equal weights, R=1",
+                         "R_y", (0.5, 1.0, 2.0, 4.0), sensitivity),
+    "recentring": Table("Noise variance with recentring over without it, y weight^2 1/2", "d", (1, 2, 5, 10, 20),
+                        recentring),
+}
+
+
+def compute(lines, jobs):
+    """Rows of the table of results, one for each cell."""
     rows = []
-    for d in (1, 2, 5, 10, 20):
-        linear = [moment_radius(1, 1, d, weight, kappa, True) ** 2 / moment_radius(1, 1, d, weight, kappa, False) ** 2
-                  for kappa in (0.0, weight)]
-        labels = [labelled_moment_radius(1, d, weight, kappa, True) ** 2
-                  / labelled_moment_radius(1, d, weight, kappa, False) ** 2 for kappa in (0.0, weight)]
-        rows.append([str(d), *linear, *labels])
-    print("Noise variance with recentring over without it, y weight^2 1/2")
-    print_table(["d", "linear", "with intercept", "labels", "with intercept"], rows)
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
+            Parallel(n_jobs=jobs, return_as="generator") as pool:
+        found = pool(delayed(TABLES[name].cells)(line) for name, line in lines)
+        for (name, line), cells in zip(lines, tqdm(found, total=len(lines), unit="line")):
+            rows += [{"table": name, "line": TABLES[name].corner, "at": line, "column": column, "ratio": ratio}
+                     for column, ratio in cells.items()]
+    return rows
+
+
+def print_tables(rows):
+    """Print every table."""
+    for name, table in TABLES.items():
+        part = [row for row in rows if row["table"] == name]
+        columns = list(dict.fromkeys(row["column"] for row in part))
+        print(table.title)
+        print_table([table.corner, *columns],
+                    [[f"{line:g}", *(row["ratio"] for row in part if row["at"] == line)]
+                     for line in dict.fromkeys(row["at"] for row in part)])
     print(f"(A ball of radius 1 has sensitivity {ball_sensitivity(1.0):g}.)")
 
 
+def main():
+    """Compute, write and print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two lines of each table, for a smoke run")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); they change no number")
+    arguments = parser.parse_args()
+    print_header("Clients needed", "joblib")
+    lines = [(name, line) for name, table in TABLES.items()
+             for line in (table.lines[1:3] if arguments.quick else table.lines)]
+    rows = compute(lines, arguments.jobs)
+    write_table(rows, results_folder(arguments.quick) / "table_mechanisms.csv")
+    print_tables(rows)
+
+
 if __name__ == "__main__":
-    print_header("Clients needed")
-    values()
-    categories()
-    vectors()
-    sensitivities()
+    main()

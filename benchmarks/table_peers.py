@@ -124,7 +124,7 @@ def find_diffprivlib(python):
 
 def predict(python, quick, jobs):
     """Test scores over epsilon, of all methods on the same splits."""
-    from _data import RESULTS
+    from _data import results_folder
     from _utility import run
 
     python, answer = find_diffprivlib(python)
@@ -132,7 +132,7 @@ def predict(python, quick, jobs):
     methods = {name: title for name, title in METHODS.items() if python or name != "diffprivlib"}
     for data, task, sign, title in (("wine", wine_task, -1.0, "Wine Quality, test RMSE (less is better)"),
                                     ("adult", adult_task, 1.0, "Adult, area under the curve (more is better)")):
-        table = RESULTS / f"table_peers_{data}{'_quick' if quick else ''}.csv"
+        table = results_folder(quick) / f"table_peers_{data}.csv"
         rows = run(partial(task, python), methods, epsilons, repeats, jobs, table)
         print_scores(f"{title}; {repeats} splits, no intercept", rows, epsilons, sign)
     print(f"diffprivlib: {answer}.\nIt bounds every component of a record to [-1, 1] for the linear regression, where "
@@ -190,9 +190,9 @@ def sample(quick):
     import bench_sampling
 
     print("Alike: the same reports, priors and likelihood, of one value each. NUTS has a term for each report.")
-    bench_sampling.against_nuts(*((2000, 250, 250, 1) if quick else (5000, 1000, 1000, 3)))
+    bench_sampling.against_nuts(*((500, 50, 50, 1, ["parallel"]) if quick else (5000, 1000, 1000, 3)))
     print("Alike: the same moment reports and priors. NUTS has the paper's form of the same density.")
-    bench_linear.against_nuts(*(((2,), 2000, 200) if quick else ((5,), 6000, 1000)))
+    bench_linear.against_nuts(*(((2,), 2000, 50) if quick else ((5,), 6000, 1000)))
 
 
 def main():
@@ -200,6 +200,7 @@ def main():
     if sys.argv[1:2] == ["--worker"]:
         diffprivlib_scores(*sys.argv[2:])
         return
+    from _data import make_ready
     from _timing import print_header
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -209,7 +210,10 @@ def main():
     parser.add_argument("--diffprivlib-python", default=sys.executable, metavar="PATH",
                         help="an interpreter in which diffprivlib imports (default this one)")
     arguments = parser.parse_args()
-    print_header("Peers", "scikit-learn", "opendp", "multi-freq-ldpy", "numpyro", "jax", "diffprivlib")
+    print_header("Peers", "scikit-learn", "opendp", "multi-freq-ldpy", "numpyro", "jax", "diffprivlib",
+                 seed=SEED)
+    if "predict" in arguments.blocks:
+        make_ready("wine", "adult", quick=arguments.quick)
     start = time.perf_counter()
     if "privatise" in arguments.blocks:
         privatise(arguments.quick)

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Callable
 
 import numpy as np
-from _data import RESULTS, write_table
+from _data import results_folder, write_table
 from _moment_sums import simulated_sums
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
@@ -136,20 +136,21 @@ class Studies:
         return np.mean(widths), np.std(widths, ddof=1) / np.sqrt(len(widths))
 
 
-def people(studies, epsilons, table):
+def people(studies, epsilons, shrink, table):
     """People needed with the paper's mechanism for the interval that ours gives."""
     rows = []
     for number, case in enumerate(CASES):
         paper, ours = case.mechanisms
         for epsilon in epsilons:
-            width = case.width_of(ours, epsilon, case.n_people)
+            n = case.n_people // shrink
+            width = case.width_of(ours, epsilon, n)
             planned = case.reports_for(paper, epsilon, width)
-            found = [studies.mean_width(number, mechanism, epsilon, n)[0]
-                     for mechanism, n in ((paper, planned), (ours, case.n_people))]
-            simulated = [n * (value / width) ** 2 for value, n in zip(found, (planned, case.n_people))]
+            found = [studies.mean_width(number, mechanism, epsilon, size)[0]
+                     for mechanism, size in ((paper, planned), (ours, n))]
+            simulated = [size * (value / width) ** 2 for value, size in zip(found, (planned, n))]
             rows.append({"quantity": case.name, "epsilon": epsilon, "width": width, "ours": ours, "paper": paper,
-                         "people_ours": case.n_people, "people_ours_simulated": simulated[1], "people_paper": planned,
-                         "people_paper_simulated": simulated[0], "ratio": planned / case.n_people,
+                         "people_ours": n, "people_ours_simulated": simulated[1], "people_paper": planned,
+                         "people_paper_simulated": simulated[0], "ratio": planned / n,
                          "ratio_simulated": simulated[0] / simulated[1], "repeats": studies.repeats})
             write_table(rows, table)  # what is done survives an interrupt
     return rows
@@ -244,12 +245,12 @@ def print_cohorts(rows):
                   f"{row['band_low']:.2f}-{row['band_high']:.2f}"] for row in rows])
 
 
-def plan(studies, epsilons, table):
+def plan(studies, epsilons, n_widths, table):
     """Planned numbers of people, and the mean width of studies of that size."""
     rows = []
     for number, case in enumerate(CASES):
         for epsilon in epsilons:
-            for width in case.widths:
+            for width in case.widths[:n_widths]:
                 n = case.reports_for(case.mechanisms[1], epsilon, width)
                 simulated, error = studies.mean_width(number, case.mechanisms[1], epsilon, n)
                 rows.append({"quantity": case.name, "mechanism": case.mechanisms[1], "epsilon": epsilon, "width": width,
@@ -285,23 +286,23 @@ def main():
     arguments = parser.parse_args()
     quick, blocks = arguments.quick, arguments.blocks
     epsilons = (4.0,) if quick else (0.5, 1.0, 2.0, 4.0)
-    n_studies, n_cohort_studies = (2, 3) if quick else (10, 100)
-    print_header("People needed", "joblib", "emcee")
-    print(f"Seed {SEED}; {arguments.jobs} processes\n")
+    n_studies, n_cohort_studies = (2, 2) if quick else (10, 100)
+    print_header("People needed", "joblib", "emcee", seed=SEED)
+    print(f"{arguments.jobs} processes\n")
     start = time.perf_counter()
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
             tqdm(unit="study", mininterval=2) as bar, Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
         studies = Studies(pool, bar, n_studies)
         compute = {
-            "people": partial(people, studies, epsilons),
-            "cohorts": partial(cohorts, pool, bar, 20_000, n_cohort_studies),
-            "plan": partial(plan, studies, epsilons),
+            "people": partial(people, studies, epsilons, 10 if quick else 1),
+            "cohorts": partial(cohorts, pool, bar, 2000 if quick else 20_000, n_cohort_studies),
+            "plan": partial(plan, studies, epsilons, 1 if quick else None),
         }
         found = {}
         for name in compute:
             if name in blocks:
                 stem = "table_people" if name == "people" else f"table_people_{name}"
-                found[name] = compute[name](RESULTS / f"{stem}{'_quick' if quick else ''}.csv")
+                found[name] = compute[name](results_folder(quick) / f"{stem}.csv")
     printers = {"people": print_people, "cohorts": print_cohorts, "plan": print_plan}
     for name in blocks:
         if name == "sensitivity":

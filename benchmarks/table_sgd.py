@@ -15,7 +15,7 @@ import itertools
 import time
 
 import numpy as np
-from _data import RESULTS, write_table
+from _data import make_ready, results_folder, write_table
 from _prepare import WINE_BOUND, cached_split
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
@@ -133,18 +133,18 @@ def confirm(pool, rows, data, repeats, bar):
 
 def table_of(data, pool, quick, repeats):
     """Run the grid and the confirmation of one data set, print and write both tables."""
-    grid, again, suffix = (EPSILONS, GROUPS, WINE_RATES if data == "wine" else RATES), CONFIRM_REPEATS[data], ""
+    grid, again = (EPSILONS, GROUPS, WINE_RATES if data == "wine" else RATES), CONFIRM_REPEATS[data]
     if quick:
         default = ("optimal", DEFAULT_ETA0[data])
-        grid, again, suffix = ((3.0,), ("auto", 1000), [default, ("constant", 0.1)]), 4, "_quick"
+        grid, again = ((3.0,), ("auto", 1000), [default, ("constant", 0.1)]), 4
     cells = list(itertools.product([data], MECHANISMS, *grid))
     with tqdm(total=len(cells) * repeats, desc=data, unit="fit", mininterval=5) as bar:
         rows = list(run(pool, cells, repeats, 0, bar))
-    write_table(rows, RESULTS / f"table_sgd_{data}{suffix}.csv")
+    write_table(rows, results_folder(quick) / f"table_sgd_{data}.csv")
     print_cells(rows, data)
     with tqdm(total=len(MECHANISMS) * len(grid[0]) * 2 * again, desc="again", unit="fit", mininterval=5) as bar:
         table = confirm(pool, rows, data, again, bar)
-    write_table(table, RESULTS / f"table_sgd_{data}_defaults{suffix}.csv")
+    write_table(table, results_folder(quick) / f"table_sgd_{data}_defaults.csv")
     print(f"\n{data}: the defaults (auto, optimal, eta0 {DEFAULT_ETA0[data]:g}, last model) against the best cell, "
           f"{again} fresh repeats; loss is positive where the best cell is better")
     print_table(["mechanism", "epsilon", "best cell", "when chosen", "fresh", "defaults", "loss", "+-"],
@@ -162,12 +162,15 @@ def main():
     parser.add_argument("--data", choices=list(DEFAULT_ETA0), help="one data set only")
     arguments = parser.parse_args()
     repeats = 2 if arguments.quick else arguments.repeats
-    print_header("Group sizes and learning rates of private stochastic gradients", "scikit-learn", "joblib")
-    print(f"Seed {SEED}; {arguments.jobs} processes; {repeats} repeats of each cell\n")
+    print_header("Group sizes and learning rates of private stochastic gradients", "scikit-learn", "joblib",
+                 seed=SEED)
+    names = [arguments.data] if arguments.data else list(DEFAULT_ETA0)
+    make_ready(*names, quick=arguments.quick)
+    print(f"{arguments.jobs} processes; {repeats} repeats of each cell\n")
     start = time.perf_counter()
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
             Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
-        for data in [arguments.data] if arguments.data else DEFAULT_ETA0:
+        for data in names:
             table_of(data, pool, arguments.quick, repeats)
     print(f"{(time.perf_counter() - start) / 60:.1f} minutes")
 

@@ -1,0 +1,244 @@
+"""Tests of the data sets of the benchmarks: where they come from, and what happens when they do not."""
+
+import gzip
+import hashlib
+import importlib
+import os
+import socket
+import sys
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+from sklearn.datasets import fetch_openml
+from sklearn.utils import Bunch
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+ADULT_COLUMNS = ["age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+                 "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country",
+                 "income"]
+WINE_COLUMNS = ["fixed acidity", "volatile acidity", "citric acid", "residual sugar", "chlorides",
+                "free sulfur dioxide", "total sulfur dioxide", "density", "pH", "sulphates", "alcohol", "quality",
+                "colour"]
+SESSIONS = b"1 2 3\n4\n5 6\n"
+
+
+@pytest.fixture
+def data(monkeypatch, tmp_path):
+    """The module of the loaders, without folder and network, and with an empty data home."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    module = importlib.import_module("_data")
+    monkeypatch.delenv("SKLDP_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    monkeypatch.setenv(module.STAND_INS, "")
+
+    def unreachable(*arguments, **options):
+        raise URLError("no network")
+
+    monkeypatch.setattr(module, "fetch_openml", unreachable)
+    monkeypatch.setattr(module, "urlopen", unreachable)
+    yield module
+    for name in ("_data", "_stand_ins", "_prepare"):
+        sys.modules.pop(name, None)
+
+
+def checksum(text):
+    return hashlib.sha256(text).hexdigest()
+
+
+def put(data, monkeypatch, folder, name, text, expected=None):
+    """Put a file of a set into a folder that SKLDP_DATA names, as the one that is expected unless told otherwise."""
+    known = replace(getattr(data, name), sha256=checksum(text if expected is None else expected))
+    monkeypatch.setattr(data, name, known)
+    (folder / known.file).write_bytes(gzip.compress(text))
+    monkeypatch.setenv("SKLDP_DATA", str(folder))
+
+
+def test_folder_comes_first(data, monkeypatch, tmp_path):
+    pytest.importorskip("pandas")
+    put(data, monkeypatch, tmp_path, "ADULT", b"age,workclass,income\n39,State-gov,<=50K\n50,?,>50K\n")
+    put(data, monkeypatch, tmp_path, "WINE", b"alcohol,quality,colour\n9.4,5,red\n")
+    put(data, monkeypatch, tmp_path, "KOSARAK", SESSIONS)
+    adult = data.load_adult()
+    assert adult["age"].tolist() == [39, 50] and adult["workclass"].isna().tolist() == [False, True]
+    assert data.load_wine_quality()["colour"].tolist() == ["red"]
+    assert [session.tolist() for session in data.load_kosarak()] == [[1, 2, 3], [4], [5, 6]]
+
+
+@pytest.mark.parametrize("name, load", [("ADULT", "load_adult"), ("WINE", "load_wine_quality"),
+                                        ("KOSARAK", "load_kosarak")])
+def test_other_content_is_refused(data, monkeypatch, tmp_path, name, load):
+    put(data, monkeypatch, tmp_path, name, b"1 2\n", expected=b"1 2 3\n")
+    with pytest.raises(data.DataError, match="other SHA-256.*remove it") as caught:
+        getattr(data, load)()
+    assert str(tmp_path / getattr(data, name).file) in str(caught.value)
+    assert not isinstance(caught.value, data.DataMissing)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_other_content_ends_even_a_smoke_run(data, monkeypatch, tmp_path, quick):
+    put(data, monkeypatch, tmp_path, "KOSARAK", b"1 2\n", expected=SESSIONS)
+    with pytest.raises(SystemExit, match="other SHA-256"):
+        data.make_ready("kosarak", quick=quick)
+
+
+def test_broken_file(data, monkeypatch, tmp_path):
+    put(data, monkeypatch, tmp_path, "KOSARAK", SESSIONS)
+    (tmp_path / data.KOSARAK.file).write_bytes(gzip.compress(SESSIONS)[:-9])
+    with pytest.raises(data.DataError, match="cannot be read"):
+        data.load_kosarak()
+
+
+@pytest.mark.parametrize("name, title", [("adult", "Adult"), ("wine", "Wine Quality"), ("kosarak", "Kosarak")])
+def test_neither_folder_nor_network(data, monkeypatch, tmp_path, name, title):
+    monkeypatch.setenv("SKLDP_DATA", str(tmp_path))  # a folder without the file
+    with pytest.raises(SystemExit) as caught:
+        data.make_ready(name)
+    message = caught.value.code  # a text: printed without a traceback, and the exit code is 1
+    assert message.startswith(title) and "no network" in message and "\n" not in message
+    assert data.LOADERS[name][0].file in message and "environment variable SKLDP_DATA" in message
+
+
+@pytest.mark.parametrize("name", ["adult", "wine"])
+def test_openml_out_of_reach(data, monkeypatch, name):
+    attempts = []
+
+    def unreachable(request):
+        attempts.append(socket.getdefaulttimeout())
+        raise URLError("no route")
+
+    monkeypatch.setattr(data, "fetch_openml", fetch_openml)
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", unreachable)
+    with pytest.raises(SystemExit, match="could not be fetched .*no route"):
+        data.make_ready(name)
+    assert set(attempts) == {10} and len(attempts) <= 2
+
+
+def test_stand_ins_of_a_smoke_run(data, capsys):
+    pytest.importorskip("pandas")
+    data.make_ready("adult", "wine", "kosarak", quick=True)
+    lines = capsys.readouterr().out.split("\n\n")[:3]
+    assert all("stand-in" in line and "mean nothing" in line for line in lines)
+    adult, wine, sessions = data.load_adult(), data.load_wine_quality(), data.load_kosarak()
+    assert list(adult) == ADULT_COLUMNS and list(wine) == WINE_COLUMNS
+    assert set(adult["income"]) == {"<=50K", ">50K"} and adult.isna().any().any()
+    assert set(wine["colour"]) == {"red", "white"} and wine["quality"].between(3, 9).all()
+    assert len(np.unique(np.concatenate(sessions))) > 10 and min(map(len, sessions)) > 0
+    prepare = importlib.import_module("_prepare")
+    assert prepare.adult_split(0)[0].shape[1] == 8 and prepare.wine_split(0)[0].shape[1] == 6
+
+
+def test_stand_ins_end_with_their_run(data):
+    data.make_ready("kosarak", quick=True)
+    assert os.environ[data.STAND_INS] == "kosarak"  # worker processes see it
+    with pytest.raises(SystemExit):
+        data.make_ready("kosarak")
+    assert not data.stands_in("kosarak")
+
+
+def serve(data, monkeypatch, content, expected=SESSIONS):
+    """Let the address of Kosarak answer, and count how often."""
+    calls = []
+
+    def answer(address, timeout):
+        calls.append((address, timeout))
+        return BytesIO(content)
+
+    monkeypatch.setattr(data, "urlopen", answer)
+    monkeypatch.setattr(data, "KOSARAK_SESSIONS", 3)
+    monkeypatch.setattr(data, "KOSARAK", replace(data.KOSARAK, sha256=checksum(expected)))
+    return calls
+
+
+def test_kosarak_is_fetched_once(data, monkeypatch, tmp_path):
+    calls = serve(data, monkeypatch, gzip.compress(b"1 2 3 \n4 \n5 6 \n7 \n"))
+    for _ in range(2):
+        assert [session.tolist() for session in data.load_kosarak()] == [[1, 2, 3], [4], [5, 6]]
+    assert calls == [(data.KOSARAK_URL, 10)]
+    assert [path.name for path in (tmp_path / "home").iterdir()] == [data.KOSARAK.file]
+
+
+@pytest.mark.parametrize("content, reason", [
+    (gzip.compress(b"1 2 3\n4\n5 7\n"), "other content"),
+    (gzip.compress(SESSIONS)[:-12], "ended before"),
+    (b"<html>", "Not a gzipped file"),
+], ids=["other", "cut short", "no archive"])
+def test_kosarak_fetched_wrong(data, monkeypatch, tmp_path, content, reason):
+    serve(data, monkeypatch, content)
+    with pytest.raises(data.DataMissing, match=reason):
+        data.load_kosarak()
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_file_is_written_whole_or_not_at_all(data, monkeypatch, tmp_path):
+    def full(path, target):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        data.write_whole(tmp_path / "file", b"content")
+    assert list(tmp_path.iterdir()) == []
+
+
+def from_openml(data, monkeypatch, frame, data_id):
+    """Let OpenML answer with a data frame."""
+    def answer(**options):
+        assert options["data_id"] == data_id
+        assert socket.getdefaulttimeout() == 10
+        return Bunch(frame=frame)
+
+    monkeypatch.setattr(data, "fetch_openml", answer)
+
+
+def test_adult_of_openml(data, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [25, 39, 50], "workclass": pandas.Categorical(["Private", None, "State-gov"]),
+                              "class": pandas.Categorical(["<=50K", "<=50K", ">50K"])})
+    from_openml(data, monkeypatch, frame, 1590)
+    monkeypatch.setattr(data, "ADULT_TRAINING", 2)
+    expected = b"age,workclass,income\n39,?,<=50K\n50,State-gov,>50K\n25,Private,<=50K\n"
+    monkeypatch.setattr(data, "ADULT_ROWS", checksum(expected))
+    found = data.load_adult()
+    assert found["age"].tolist() == [39, 50, 25] and found["income"].tolist() == ["<=50K", ">50K", "<=50K"]
+    assert found["workclass"].isna().tolist() == [True, False, False]
+    assert socket.getdefaulttimeout() is None
+
+
+def wine_of_openml(pandas, alcohol):
+    """Wines with the names of OpenML's columns, the quality first."""
+    columns = {name.replace(" ", "."): [0.5] * len(alcohol) for name in WINE_COLUMNS[:-3]}
+    return pandas.DataFrame({"quality": [5] * len(alcohol), **columns, "alcohol": alcohol})
+
+
+def test_wine_of_openml(data, monkeypatch, capsys):
+    pandas = pytest.importorskip("pandas")
+    from_openml(data, monkeypatch, wine_of_openml(pandas, [12.5, 11.0, 9.4]), 287)
+    monkeypatch.setattr(data, "RED_WINES", 1)
+    rows = [f"{'0.5,' * 10}{end}" for end in ("9.4,5,red", "12.5,5,white", "11,5,white")]
+    monkeypatch.setattr(data, "WINE_ROWS", checksum("\n".join([",".join(WINE_COLUMNS), *rows, ""]).encode()))
+    found = data.load_wine_quality()
+    assert list(found) == WINE_COLUMNS and found["colour"].tolist() == ["red", "white", "white"]
+    assert found["alcohol"].tolist() == [9.4, 12.5, 11.0] and capsys.readouterr().out == ""
+
+
+def test_other_rows_of_openml_are_said(data, monkeypatch, capsys):
+    pandas = pytest.importorskip("pandas")
+    from_openml(data, monkeypatch, wine_of_openml(pandas, [12.5, 9.4]), 287)
+    assert list(data.load_wine_quality()) == WINE_COLUMNS[:-1]
+    assert "expect other numbers" in capsys.readouterr().out
+
+
+def test_other_columns_of_openml(data, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    from_openml(data, monkeypatch, pandas.DataFrame({"quality": [5]}), 287)
+    with pytest.raises(data.DataMissing, match="no column fixed acidity"):
+        data.load_wine_quality()
+
+
+def test_results_of_smoke_runs_are_apart(data):
+    assert data.results_folder(False) == BENCHMARKS / "results"
+    assert data.results_folder(True) == BENCHMARKS / "results" / "quick"
+    assert "benchmarks/results/quick/" in (BENCHMARKS.parent / ".gitignore").read_text().split()
