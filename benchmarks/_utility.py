@@ -33,7 +33,7 @@ def silent(task, *arguments):
         return task(*arguments)
 
 
-def run(task, methods, epsilons, repeats, jobs, table):
+def run(task, methods, pairs, epsilons, repeats, jobs, table):
     """Scores of every method, epsilon and repeat; rows of means are written as they come."""
     rows = []
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
@@ -46,6 +46,7 @@ def run(task, methods, epsilons, repeats, jobs, table):
                 results.append(result)
                 bar.update()
             rows += [summary(method, epsilon, results) for method in methods]
+            rows += [difference(*pair, epsilon, results) for pair in pairs]
             write_table(rows, table)  # what is done survives an interrupt
     return rows
 
@@ -57,6 +58,13 @@ def summary(method, epsilon, results):
     column = scores[:, place]
     return {"method": method, "epsilon": epsilon, "repeats": len(column), "setting": int(place),
             "score": column.mean(), "error": column.std(ddof=1) / np.sqrt(len(column))}
+
+
+def difference(one, other, epsilon, results):
+    """Mean difference of two methods on the same splits, with its standard error."""
+    gaps = np.array([result[one] - result[other] for result in results])
+    return {"method": f"{one} - {other}", "epsilon": epsilon, "repeats": len(gaps), "setting": 0, "score": gaps.mean(),
+            "error": gaps.std(ddof=1) / np.sqrt(len(gaps))}
 
 
 def print_scores(rows, methods, sign=1.0):
@@ -95,7 +103,7 @@ def draw(table, path, methods, label, sign=1.0, levels=()):
     save_figure(plt, figure, path)
 
 
-def main(name, title, doc, quick, task, data, seed, methods, epsilons, label, sign=1.0, levels=()):
+def main(name, title, doc, quick, task, data, seed, methods, pairs, epsilons, label, sign=1.0, levels=()):
     """Run the repeats, print and write the table, draw the figure."""
     arguments = arguments_of(doc, quick)
     folder = results_folder(arguments.quick)
@@ -108,7 +116,9 @@ def main(name, title, doc, quick, task, data, seed, methods, epsilons, label, si
         make_ready(data, quick=arguments.quick)
         print(f"{arguments.jobs} processes; {repeats} repeats, each with its own split and noise\n")
         start = time.perf_counter()
-        rows = run(task, methods, epsilons, repeats, arguments.jobs, table)
+        rows = run(task, methods, pairs, epsilons, repeats, arguments.jobs, table)
         print_scores(rows, methods, sign)
+        print("Differences on the same splits, above zero where the first is better")
+        print_scores(rows, {f"{one} - {other}": f"{one} - {other}" for one, other in pairs})
         print(f"{(time.perf_counter() - start) / 60:.1f} minutes\n")
     draw(table, figure, methods, label, sign, levels)

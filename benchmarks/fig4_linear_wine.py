@@ -41,6 +41,7 @@ METHODS = {
     "no_privacy": "no privacy",
     "zero": "predicting zero",
 }
+PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere", "zero"), ("gaussian", "zero")]
 GRID = [(group, eta0) for group in ("auto", 500, 2000) for eta0 in (0.03, 0.1, 0.3, 1.0)]
 
 
@@ -95,4 +96,4 @@ def paper_coefficients(X, y, epsilon, rng):
 
 if __name__ == "__main__":
     main("fig4_linear_wine", "Test error on Wine Quality", __doc__, "2 repeats of one epsilon", task, "wine", SEED,
-         METHODS, EPSILONS, "test RMSE", sign=-1.0)
+         METHODS, PAIRS, EPSILONS, "test RMSE", sign=-1.0)

@@ -46,7 +46,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     sigma_scale : "auto" or float, default="auto"
         Scale of the half-normal prior of the noise; :math:`R_y/2` for "auto".
     lkj_eta : float, default=2.0
-        Parameter of the LKJ prior of the correlations of x.
+        Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
+        uncorrelated, as principal components are.
+    mean_scale : "auto" or float, default="auto"
+        Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
+        columns were centred with public constants: an intercept then costs little.
     y_weight, intercept_weight : "auto" or float, default="auto"
         Weights of the response and of the constant in a report, where the record has length 1. The larger, the less
         noise on the moments with that entry and the more on all others; 1 and :math:`\sqrt{1/2}` for "auto".
@@ -106,9 +110,10 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
                  bounds_y: tuple[float, float] = (-1, 1), collect: str = "statistics", mechanism: str = "auto",
                  fit_intercept: bool = True, prior_scale: float | str = "auto",
                  covariance_scale: float | str = "auto", sigma_scale: float | str = "auto", lkj_eta: float = 2.0,
-                 y_weight: float | str = "auto", intercept_weight: float | str = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 120, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 mean_scale: float | str = "auto", y_weight: float | str = "auto",
+                 intercept_weight: float | str = "auto", inference: str = "mcmc", n_walkers: int | str = "auto",
+                 n_warmup: int = 120, n_draws: int = 3000, random_state: Any = None, n_jobs: int | None = None,
+                 progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -120,6 +125,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         self.covariance_scale = covariance_scale
         self.sigma_scale = sigma_scale
         self.lkj_eta = lkj_eta
+        self.mean_scale = mean_scale
         self.y_weight = y_weight
         self.intercept_weight = intercept_weight
         self.inference = inference
@@ -159,6 +165,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             covariance_scale=check_scale(self.covariance_scale, "covariance_scale"),
             sigma_scale=check_scale(self.sigma_scale, "sigma_scale"),
             lkj_eta=check_positive(self.lkj_eta, "lkj_eta"),
+            mean_scale=check_scale(self.mean_scale, "mean_scale"),
         )]
 
     def _describe(self, posterior, aggregate):

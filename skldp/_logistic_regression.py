@@ -52,7 +52,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     covariance_scale : "auto" or float, default="auto"
         Standard deviation of the signed scales of x; R/2 for "auto".
     lkj_eta : float, default=2.0
-        Parameter of the LKJ prior of the correlations of x.
+        Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
+        uncorrelated, as principal components are.
+    mean_scale : "auto" or float, default="auto"
+        Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
+        columns were centred with public constants: an intercept then costs little.
     budget_split : float, default=0.5
         Share of epsilon that the label gets, for inputs.
     link : {"quadrature", "probit", "chebyshev"}, default="quadrature"
@@ -114,10 +118,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  collect: str = "statistics", mechanism: str = "auto", fit_intercept: bool = True,
                  prior_scale: float | str = "auto", covariance_scale: float | str = "auto", lkj_eta: float = 2.0,
-                 budget_split: float = 0.5, link: str = "quadrature", y_weight: float | str = "auto",
-                 intercept_weight: float | str = "auto", inference: str = "mcmc", n_walkers: int | str = "auto",
-                 n_warmup: int = 200, n_draws: int = 3000, random_state: Any = None, n_jobs: int | None = None,
-                 progress: bool = False, warm_start: bool = False) -> None:
+                 mean_scale: float | str = "auto", budget_split: float = 0.5, link: str = "quadrature",
+                 y_weight: float | str = "auto", intercept_weight: float | str = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 200, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -128,6 +132,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         self.prior_scale = prior_scale
         self.covariance_scale = covariance_scale
         self.lkj_eta = lkj_eta
+        self.mean_scale = mean_scale
         self.budget_split = budget_split
         self.link = link
         self.y_weight = y_weight
@@ -219,7 +224,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def _models(self, aggregate):
         priors = {"prior_scale": check_scale(self.prior_scale, "prior_scale"),
                   "covariance_scale": check_scale(self.covariance_scale, "covariance_scale"),
-                  "lkj_eta": check_positive(self.lkj_eta, "lkj_eta")}
+                  "lkj_eta": check_positive(self.lkj_eta, "lkj_eta"),
+                  "mean_scale": check_scale(self.mean_scale, "mean_scale")}
         if self.collect == "statistics":
             return [LogisticMomentModel(aggregate, **priors)]
         return [LogisticRecordModel(aggregate, fit_intercept=self.fit_intercept, link=self.link, **priors)]

@@ -216,6 +216,17 @@ def test_priors_reach_the_posterior(case):
     assert small.sigma_ < 5e-3 and np.diag(small.covariance_).max() < 1e-4
 
 
+@pytest.mark.parametrize("case", ["sphere", "gaussian", "inputs"])
+def test_columns_that_are_known_to_be_centred_tell_more(case):
+    """The mean of x need not be learned then: an intercept is as sure as the mean of y."""
+    centred = X - X.mean(axis=0)
+    reports = regression(case, epsilon=4.0).privatize(centred, Y)
+    plain = regression(case, epsilon=4.0).fit_reports(reports)
+    known = regression(case, epsilon=4.0, mean_scale=1e-3).fit_reports(reports)
+    assert known.posterior_.std()["intercept"] < 0.9 * plain.posterior_.std()["intercept"]
+    assert abs(known.intercept_ - plain.intercept_) < 3 * plain.posterior_.std()["intercept"]
+
+
 def test_weights_reach_the_protocol():
     model = regression(y_weight=0.5, intercept_weight=0.9)
     assert (model.protocol(3).y_weight, model.protocol(3).intercept_weight) == (0.5, 0.9)
@@ -350,6 +361,7 @@ def test_without_reports_the_posterior_is_the_prior(case):
     ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
     ({"prior_scale": "wide"}, "prior_scale"),
     ({"covariance_scale": 0.0}, "covariance_scale"), ({"sigma_scale": np.nan}, "sigma_scale"),
+    ({"mean_scale": 0.0}, "mean_scale"),
     ({"sigma_scale": None}, "sigma_scale"), ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "auto"}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
     ({"collect": "inputs", "y_weight": -1.0}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),

@@ -329,6 +329,16 @@ def test_priors_reach_the_posterior(case):
     assert np.diag(small.covariance_).max() < 1e-4
 
 
+def test_columns_that_are_known_to_be_centred_tell_more():
+    """The mean of x need not be learned then, and its error does not spoil the coefficients."""
+    reports = classifier("sphere", epsilon=2.0).privatize(X - X.mean(axis=0), Y)
+    plain = classifier("sphere", epsilon=2.0).fit_reports(reports)
+    known = classifier("sphere", epsilon=2.0, mean_scale=1e-3).fit_reports(reports)
+    assert known.posterior_.std()["intercept"] < 0.97 * plain.posterior_.std()["intercept"]
+    assert (known.coef_std_ < plain.coef_std_).all()
+    assert (np.abs(known.coef_ - plain.coef_) < 3 * plain.coef_std_).all()
+
+
 @pytest.mark.parametrize("case", ["sphere", "inputs", "sphere without intercept"])
 def test_without_reports_the_posterior_is_the_prior(case):
     model = classifier(case, inference="mcmc", n_draws=200)
@@ -472,6 +482,7 @@ def test_reports_of_another_collection_are_refused():
     ({"collect": "inputs", "link": "logit"}, "link"), ({"collect": "inputs", "link": None}, "link"),
     ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
     ({"prior_scale": "wide"}, "prior_scale"), ({"covariance_scale": 0.0}, "covariance_scale"),
+    ({"mean_scale": -1.0}, "mean_scale"),
     ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "auto"}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
     ({"y_weight": None}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),

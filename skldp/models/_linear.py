@@ -7,7 +7,7 @@ import numpy as np
 from skldp.models._covariance import matvec
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
 from skldp.models._regression_coordinates import (
-    CoupledCoordinates, RegressionCoordinates, coefficient_prior, guarded,
+    CoupledCoordinates, RegressionCoordinates, coefficient_prior, guarded, in_units,
 )
 from skldp.protocols._moment_protocol import MomentProtocol
 
@@ -30,6 +30,8 @@ class LinearModel:
         Scale of the half-normal prior of the noise; :math:`R_y/2` by default.
     lkj_eta : float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
+    mean_scale : "auto" or float, default="auto"
+        Standard deviation of the means of x, where there is an intercept; R/2 by default.
 
     Notes
     -----
@@ -54,7 +56,8 @@ class LinearModel:
     ((5,), (5, 9))
     """
 
-    def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", sigma_scale="auto", lkj_eta=2.0):
+    def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", sigma_scale="auto", lkj_eta=2.0,
+                 mean_scale="auto"):
         protocol = aggregate.protocol
         kind = MomentLikelihood if isinstance(protocol, MomentProtocol) else RecordLikelihood
         self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
@@ -64,7 +67,7 @@ class LinearModel:
         self.coordinates = RegressionCoordinates(
             self.n_features, protocol.has_intercept,
             coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
-            covariance_scale if isinstance(covariance_scale, str) else covariance_scale / self.x_unit, lkj_eta)
+            in_units(covariance_scale, self.x_unit), lkj_eta, in_units(mean_scale, self.x_unit))
         self.n_params = self.coordinates.n_params + 1
 
     @property
@@ -99,6 +102,7 @@ class LinearModel:
         weights = np.append(np.ones(self.n_features), self.y_weight)
         second = second / np.outer(weights, weights)
         mean = np.zeros(self.n_features + 1) if mean is None else np.clip(mean / weights, -0.5, 0.5)
+        mean[:-1] = self.coordinates.likely_mean(mean[:-1])
         second = second - np.outer(mean, mean)
         floor = 0.05 / self.n_features
         values, vectors = np.linalg.eigh(second[:-1, :-1])

@@ -5,7 +5,7 @@ from scipy import optimize
 
 from skldp.models._covariance import matvec
 from skldp.models._label_moments import LabelMomentLikelihood, LabelMoments
-from skldp.models._regression_coordinates import RegressionCoordinates, coefficient_prior, guarded
+from skldp.models._regression_coordinates import RegressionCoordinates, coefficient_prior, guarded, in_units
 
 __all__ = ["LogisticMomentModel"]
 
@@ -13,12 +13,12 @@ INTERCEPT_SCALE = 2.5
 COEFFICIENT_SCALE = 2.5  # of the heavy-tailed prior, in units of 1 / data_norm
 
 
-def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta):
+def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta, mean_scale):
     """Coordinates and priors of both logistic models; the parameters are those of :class:`LogisticMomentModel`."""
     unit, d = protocol.data_norm, protocol.n_features
-    scale = covariance_scale if isinstance(covariance_scale, str) else covariance_scale / unit
     prior = coefficient_prior(prior_scale, unit, COEFFICIENT_SCALE, d)
-    return RegressionCoordinates(d, has_intercept, prior, INTERCEPT_SCALE, scale, lkj_eta)
+    return RegressionCoordinates(d, has_intercept, prior, INTERCEPT_SCALE, in_units(covariance_scale, unit), lkj_eta,
+                                 in_units(mean_scale, unit))
 
 
 def natural(point, unit):
@@ -44,6 +44,8 @@ class LogisticMomentModel:
         Standard deviation of the signed scales of x; R/2 by default.
     lkj_eta : float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
+    mean_scale : "auto" or float, default="auto"
+        Standard deviation of the means of x, where there is an intercept; R/2 by default.
 
     Notes
     -----
@@ -64,12 +66,12 @@ class LogisticMomentModel:
     (5,)
     """
 
-    def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0):
+    def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0, mean_scale="auto"):
         protocol = aggregate.protocol
         self.likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items()
                             if tally.n_reports]
         self.coordinates = logistic_coordinates(protocol, protocol.has_intercept, prior_scale, covariance_scale,
-                                                lkj_eta)
+                                                lkj_eta, mean_scale)
         self.n_params, self.x_unit = self.coordinates.n_params, protocol.data_norm
         self.weights = protocol.y_weight, protocol.intercept_weight
         self.approximation = _PlugInModel(self, self.initial())
@@ -94,7 +96,7 @@ class LogisticMomentModel:
         d, w = self.coordinates.n_features, best.y_weight
         x_mean, response = np.zeros(d), 0.0
         if self.coordinates.has_intercept:
-            x_mean = np.clip(best.mean[0, 1:-1] / best.intercept_weight, -0.5, 0.5)
+            x_mean = self.coordinates.likely_mean(best.mean[0, 1:-1] / best.intercept_weight)
             response = np.clip(best.mean[0, -1] / (best.intercept_weight * w), -0.9, 0.9)
         values, vectors = np.linalg.eigh(best.mean[best.x, best.x] - np.outer(x_mean, x_mean))
         covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T

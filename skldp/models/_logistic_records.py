@@ -32,7 +32,7 @@ class LogisticRecordModel:
         Reports under one or more :class:`skldp.protocols.LabelRecordProtocol`.
     fit_intercept : bool, default=True
         Whether there is an intercept, and a mean of x.
-    prior_scale, covariance_scale, lkj_eta
+    prior_scale, covariance_scale, lkj_eta, mean_scale
         As in :class:`LogisticMomentModel`.
     link : {"quadrature", "probit", "chebyshev"}, default="quadrature"
         How the probability of a label is averaged over what is not known of its record.
@@ -66,12 +66,12 @@ class LogisticRecordModel:
     """
 
     def __init__(self, aggregate, *, fit_intercept=True, prior_scale="auto", covariance_scale="auto", lkj_eta=2.0,
-                 link="quadrature"):
+                 mean_scale="auto", link="quadrature"):
         check_link(link)
         self.likelihoods = [_Reports(protocol, tally, link) for protocol, tally in aggregate.parts.items()
                             if tally.n_reports]
         self.coordinates = logistic_coordinates(aggregate.protocol, fit_intercept, prior_scale, covariance_scale,
-                                                lkj_eta)
+                                                lkj_eta, mean_scale)
         self.n_params, self.x_unit = self.coordinates.n_params, aggregate.protocol.data_norm
 
     @cached_property
@@ -255,7 +255,7 @@ class _ParabolaModel:
             return self.coordinates.prior_start()
         d = self.coordinates.n_features
         best = min(self.model.likelihoods, key=lambda part: part.uncertainty)
-        mean = np.clip(best.first, -0.5, 0.5) * self.coordinates.has_intercept
+        mean = self.coordinates.likely_mean(best.first) * self.coordinates.has_intercept
         values, vectors = np.linalg.eigh(best.second - np.outer(mean, mean) - best.noise * np.eye(d))
         covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
         return self.coordinates.start(np.full(d, 0.01), covariance, mean, 0.0)

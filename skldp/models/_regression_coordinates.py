@@ -5,7 +5,6 @@ import numpy as np
 from skldp.models._covariance import CovarianceCoordinates, matvec
 
 T_FREEDOM = 3.0
-MEAN_SCALE = 0.5  # of the means of x, in units of data_norm
 _ASTRAY = 1e4  # scales of the prior; none reaches there
 
 
@@ -26,11 +25,14 @@ class RegressionCoordinates:
         Standard deviation of the signed scales of x; 1/2 for "auto".
     lkj_eta : float
         Parameter of the LKJ prior of the correlations of x.
+    mean_scale : "auto" or float
+        Standard deviation of the means of x; 1/2 for "auto".
     """
 
-    def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta):
+    def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta, mean_scale):
         self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
         self.intercept_scale = intercept_scale
+        self.mean_scale = 0.5 if isinstance(mean_scale, str) else mean_scale
         self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
         sizes = [n_features, self.matrices.n_params, n_features * self.has_intercept, int(self.has_intercept)]
         ends = np.cumsum(sizes).tolist()
@@ -44,6 +46,11 @@ class RegressionCoordinates:
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
         return RegressionPoint(self, *(theta[:, piece] for piece in self._pieces))
+
+    def likely_mean(self, estimate):
+        """An estimate of the mean of x, pulled to where the prior has it."""
+        most = min(0.5, 3 * self.mean_scale)
+        return np.clip(estimate, -most, most)
 
     def prior_start(self):
         """A point that is possible before any report."""
@@ -142,14 +149,14 @@ class RegressionPoint:
         if self.x_mean is None:
             return value
         scaled = self.intercept / self.coordinates.intercept_scale
-        return value - 0.5 * np.vecdot(self.x_mean, self.x_mean) / MEAN_SCALE**2 - 0.5 * scaled**2
+        return value - 0.5 * np.vecdot(self.x_mean, self.x_mean) / self.coordinates.mean_scale**2 - 0.5 * scaled**2
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         """Gradient in the coordinates, prior included, of slopes in the parameters."""
         pieces = [by_coef + self.coef_prior[1], self.matrix.pull_back(by_covariance)]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
-            pieces += [by_mean - self.x_mean / MEAN_SCALE**2, by_intercept[:, None]]
+            pieces += [by_mean - self.x_mean / self.coordinates.mean_scale**2, by_intercept[:, None]]
         return np.concatenate(pieces, axis=1)
 
 
@@ -182,7 +189,7 @@ class CoupledPoint(RegressionPoint):
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
             by_coef -= by_intercept[:, None] * self.x_mean
-            by_mean = by_mean - by_intercept[:, None] * self.coef - self.x_mean / MEAN_SCALE**2
+            by_mean = by_mean - by_intercept[:, None] * self.coef - self.x_mean / self.coordinates.mean_scale**2
             pieces = [by_mean, by_intercept[:, None]]
         by_coupled = matvec(self.uncoupling, by_coef)
         change = by_coupled[:, :, None] * self.coef[:, None, :] + self.uncoupling
@@ -225,6 +232,11 @@ class NormalCoefficients:
     def __call__(self, coef):
         """Log-density of coefficients and its gradient."""
         return -0.5 * np.vecdot(coef, coef) / self.scale**2, -coef / self.scale**2
+
+
+def in_units(scale, unit):
+    """A scale of the data in public units; "auto" stays."""
+    return scale if isinstance(scale, str) else scale / unit
 
 
 def coefficient_prior(prior_scale, unit, auto_scale, n_features):

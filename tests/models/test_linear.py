@@ -224,7 +224,8 @@ def test_the_weight_of_the_response_reaches_the_likelihood(kind):
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto"), (4, 2.0)])
 def test_gradient_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2, lkj_eta=1.5)
+    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2, lkj_eta=1.5,
+                        mean_scale=0.1)
     theta = points(model, 4)
     value, gradient = model.log_density_and_gradient(theta)
     np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
@@ -298,11 +299,13 @@ def test_scales_of_the_priors_are_in_the_units_of_the_data(kind):
     theta = points(plain)
     natural = plain.constrain(theta)
     half = np.array([Point.of(t, plain).scales for t in theta])
+    means = 4 * np.array([Point.of(t, plain).mean for t in theta])
     student = stats.multivariate_t(np.zeros(2), (0.5 * 10 / 4) ** 2 * np.eye(2), df=3).logpdf(natural["coef"])
     changes = {
         "prior_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
         "sigma_scale": (3.0, stats.norm(0, 3.0).logpdf(natural["sigma"]) - stats.norm(0, 5.0).logpdf(natural["sigma"])),
         "covariance_scale": (0.9, (stats.norm(0, 0.9).logpdf(4 * half) - stats.norm(0, 2.0).logpdf(4 * half)).sum(1)),
+        "mean_scale": (0.4, (stats.norm(0, 0.4).logpdf(means) - stats.norm(0, 2.0).logpdf(means)).sum(1)),
     }
     for name, (value, expected) in changes.items():
         found = LinearModel(aggregate, **{name: value}).log_density(theta) - plain.log_density(theta)
@@ -473,7 +476,8 @@ def test_coupled_coordinates_have_the_same_posterior(kind, intercept, d, prior_s
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto"), (4, 2.0)])
 def test_gradient_in_coupled_coordinates_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2).sampled
+    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2,
+                        mean_scale=0.1).sampled
     theta = points(model, 4)
     value, gradient = model.log_density_and_gradient(theta)
     np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)

@@ -347,7 +347,8 @@ def test_under_noise_the_approximation_differs_from_the_density_by_little():
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto")])
 def test_gradient_of_the_approximation_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = model_of(aggregate, kind, intercept, prior_scale=prior_scale, covariance_scale=0.3, lkj_eta=1.5)
+    model = model_of(aggregate, kind, intercept, prior_scale=prior_scale, covariance_scale=0.3, lkj_eta=1.5,
+                     mean_scale=0.1)
     theta, step, held = points(model, 4), 1e-5, model.approximation
     value, gradient = held.log_density_and_gradient(theta)
     np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
@@ -605,10 +606,12 @@ def test_priors_are_in_the_units_of_the_data(kind):
     theta = points(plain)
     natural = plain.constrain(theta)
     scales = 4 * np.array([Point.of(t, plain).scales for t in theta])
+    means = 4 * np.array([Point.of(t, plain).mean for t in theta])
     student = stats.multivariate_t(np.zeros(2), (2.5 / 4) ** 2 * np.eye(2), df=3).logpdf(natural["coef"])
     changes = {
         "prior_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
         "covariance_scale": (0.9, (stats.norm(0, 0.9).logpdf(scales) - stats.norm(0, 2.0).logpdf(scales)).sum(1)),
+        "mean_scale": (0.4, (stats.norm(0, 0.4).logpdf(means) - stats.norm(0, 2.0).logpdf(means)).sum(1)),
         "lkj_eta": (3.5, [1.5 * -np.log1p(Point.of(t, plain).rows[1] @ Point.of(t, plain).rows[1]) for t in theta]),
     }
     for name, (value, expected) in changes.items():

@@ -12,8 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exce
 
 N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 32, "n_warmup": 40, "n_draws": 40}
-PRIORS = {"prior_scale": 0.4, "sigma_scale": 0.1, "covariance_scale": 0.2, "lkj_eta": 2.0}
-MEAN_SCALE = 0.03
+PRIORS = {"prior_scale": 0.4, "sigma_scale": 0.1, "covariance_scale": 0.2, "lkj_eta": 2.0, "mean_scale": 0.03}
 # Clipping is not modelled, so truths with much of it are left out; the same draws are left out of the posterior,
 # which is then the posterior under the prior without them, and calibrated.
 LARGEST_INTERCEPT, LARGEST_SCALE = 0.3, 0.3
@@ -24,12 +23,6 @@ CASES = {
     "gaussian": (1, 20_000, {"epsilon": 20.0, "mechanism": "gaussian", "y_weight": 0.5**0.5}),
     "inputs": (1, 2000, {"epsilon": 20.0, "collect": "inputs"}),
 }
-
-
-@pytest.fixture(autouse=True)
-def small_means(monkeypatch):
-    """Means of x have a prior of half the radius and no parameter for it: far too wide for records to fit the ball."""
-    monkeypatch.setattr("skldp.models._regression_coordinates.MEAN_SCALE", MEAN_SCALE)
 
 
 def plausible(params):
@@ -51,7 +44,7 @@ def draw_truth(rng, d, n_clients, intercept):
                  "sigma": abs(rng.normal(scale=PRIORS["sigma_scale"])), "covariance": factor @ factor.T}
         mean = np.zeros(d)
         if intercept:
-            truth["intercept"], mean = rng.normal(), rng.normal(scale=MEAN_SCALE, size=d)
+            truth["intercept"], mean = rng.normal(), rng.normal(scale=PRIORS["mean_scale"], size=d)
         if plausible({name: np.asarray(value)[None] for name, value in truth.items()})[0]:
             X = mean + rng.normal(size=(n_clients, d)) @ factor.T
             y = X @ truth["coef"] + truth.get("intercept", 0.0) + rng.normal(scale=truth["sigma"], size=n_clients)

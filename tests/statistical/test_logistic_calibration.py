@@ -14,8 +14,8 @@ N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 16, "n_warmup": 40, "n_draws": 40}
 FEW_WALKERS = {**SAMPLING, "n_walkers": 8}  # of inputs, where every walker costs its own pass over the labels
 # Clipping to the ball is not modelled: at a tenth of the radius hardly any record is clipped.
-PRIORS = {"prior_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0}
-MEAN_SCALE, INTERCEPT_SCALE = 0.05, 1.0
+PRIORS = {"prior_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0, "mean_scale": 0.05}
+INTERCEPT_SCALE = 1.0
 # Number of features and of clients. With few clients noise leaves the prior as it is, and nothing to test.
 CASES = {
     "sphere": (1, 40_000, {"epsilon": 20.0}),
@@ -29,9 +29,8 @@ MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
 
 
 @pytest.fixture(autouse=True)
-def small_means(monkeypatch):
-    """Means of x have a prior of half the radius and no parameter for it: far too wide for records to fit the ball."""
-    monkeypatch.setattr("skldp.models._regression_coordinates.MEAN_SCALE", MEAN_SCALE)
+def moderate_intercepts(monkeypatch):
+    """The intercept has no parameter for its scale, and large ones leave one label only."""
     monkeypatch.setattr("skldp.models._logistic.INTERCEPT_SCALE", INTERCEPT_SCALE)
 
 
@@ -45,7 +44,8 @@ def draw_truth(rng, d, n_clients, intercept):
     truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
     mean = np.zeros(d)
     if intercept:
-        truth["intercept"], mean = rng.normal(scale=INTERCEPT_SCALE), rng.normal(scale=MEAN_SCALE, size=d)
+        truth["intercept"] = rng.normal(scale=INTERCEPT_SCALE)
+        mean = rng.normal(scale=PRIORS["mean_scale"], size=d)
     X = mean + rng.normal(size=(n_clients, d)) @ factor.T
     y = rng.random(n_clients) < expit(X @ truth["coef"] + truth.get("intercept", 0.0))
     return truth, X, y
