@@ -133,7 +133,7 @@ def predict(python, quick, jobs):
     for data, task, sign, title in (("wine", wine_task, -1.0, "Wine Quality, test RMSE (less is better)"),
                                     ("adult", adult_task, 1.0, "Adult, area under the curve (more is better)")):
         table = results_folder(quick) / f"table_peers_{data}.csv"
-        rows = run(partial(task, python), methods, epsilons, repeats, jobs, table)
+        rows = run(partial(task, python), methods, (), epsilons, repeats, jobs, table)
         print_scores(f"{title}; {repeats} splits, no intercept", rows, epsilons, sign)
     print(f"diffprivlib: {answer}.\nIt bounds every component of a record to [-1, 1] for the linear regression, where "
           "ours bounds the record's length to 1;\nboth bound the length to 1 for the logistic one. Other settings are "
