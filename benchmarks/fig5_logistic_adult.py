@@ -5,7 +5,7 @@ components, norm 1, 30 repeats; no intercept on centred data, as there, and with
 The score is the area under the ROC curve on the test rows; "expected calibration error" is the mean distance between
 predicted probability and observed share over ten bins of equal width, weighted by their numbers.
 
-"Prepared" fits are told what the preparation of the columns makes public: principal components are uncorrelated
+Some fits are told what the preparation of the columns makes public: principal components are uncorrelated
 (``lkj_eta=20``) and, with an intercept, centred (``mean_scale=0.02``, so that a smaller ``intercept_weight`` will do).
 
 "Tuned" gradients have, for each epsilon, the group size and rate that are best on the **test rows themselves**,
@@ -31,10 +31,10 @@ METHODS = {
     "gaussian": "ours: Gaussian moments",
     "sphere_intercept": "ours: sphere, with intercept",
     "gaussian_intercept": "ours: Gaussian moments, with intercept",
-    "sphere_prepared": "ours: sphere, prepared",
-    "gaussian_prepared": "ours: Gaussian moments, prepared",
-    "sphere_prepared_intercept": "ours: sphere, prepared, with intercept",
-    "gaussian_prepared_intercept": "ours: Gaussian moments, prepared, with intercept",
+    "sphere_uncorrelated": "ours: sphere, columns known to be uncorrelated",
+    "gaussian_uncorrelated": "ours: Gaussian moments, columns known to be uncorrelated",
+    "sphere_centred": "ours: sphere, with intercept, columns known to be centred",
+    "gaussian_centred": "ours: Gaussian moments, with intercept, columns known to be centred",
     "inputs": "ours: noisy records",
     "sgd_sphere": "LDP-SGD, sphere, defaults",
     "sgd_gaussian": "LDP-SGD, Gaussian, defaults",
@@ -45,11 +45,11 @@ METHODS = {
     "no_privacy": "no privacy",
     "calibration_error": "calibration error: sphere, with intercept",
 }
-PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_prepared", "sgd_sphere"),
-         ("gaussian_prepared", "sgd_gaussian"), ("sphere_intercept", "sphere"), ("gaussian_intercept", "gaussian"),
-         ("sphere_prepared_intercept", "sphere"), ("gaussian_prepared_intercept", "gaussian")]
-# What the preparation of the columns makes public: they are uncorrelated, and centred.
-PREPARED = {"lkj_eta": 20.0}
+PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_uncorrelated", "sgd_sphere"),
+         ("gaussian_uncorrelated", "sgd_gaussian"), ("sphere_intercept", "sphere"), ("gaussian_intercept", "gaussian"),
+         ("sphere_centred", "sphere"), ("gaussian_centred", "gaussian")]
+# What the preparation of the columns makes public.
+UNCORRELATED = {"lkj_eta": 20.0}
 CENTRED = {"mean_scale": 0.02, "intercept_weight": 0.5}
 GRID = [(group, eta0) for group in ("auto", 2000) for eta0 in (0.4, 1.0, 2.5)]
 
@@ -76,10 +76,10 @@ def task(epsilon, repeat):
     scores = {"sphere": area(bayes(fit_intercept=False)),
               "gaussian": area(bayes(fit_intercept=False, mechanism="gaussian")),
               "sphere_intercept": area(calibrated), "gaussian_intercept": area(bayes(mechanism="gaussian")),
-              "sphere_prepared": area(bayes(fit_intercept=False, **PREPARED)),
-              "gaussian_prepared": area(bayes(fit_intercept=False, mechanism="gaussian", **PREPARED)),
-              "sphere_prepared_intercept": area(bayes(**PREPARED, **CENTRED)),
-              "gaussian_prepared_intercept": area(bayes(mechanism="gaussian", **PREPARED, **CENTRED)),
+              "sphere_uncorrelated": area(bayes(fit_intercept=False, **UNCORRELATED)),
+              "gaussian_uncorrelated": area(bayes(fit_intercept=False, mechanism="gaussian", **UNCORRELATED)),
+              "sphere_centred": area(bayes(**CENTRED)),
+              "gaussian_centred": area(bayes(mechanism="gaussian", **CENTRED)),
               "inputs": area(bayes(fit_intercept=False, collect="inputs")),
               "no_privacy": area(LogisticRegression(C=1000.0).fit(X, y).decision_function(X_test)),
               "calibration_error": calibration_error(calibrated, y_test > 0)}
