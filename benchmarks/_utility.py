@@ -3,6 +3,7 @@
 import argparse
 import time
 import warnings
+from collections import defaultdict
 
 import numpy as np
 from _data import make_ready, pyplot, read_table, results_folder, save_figure, write_table
@@ -14,6 +15,8 @@ from tqdm import tqdm
 
 # Enough draws for a posterior mean: its Monte Carlo error is below a tenth of the posterior's width.
 SHORT = {"n_walkers": 12, "n_warmup": 80, "n_draws": 50}
+# Lines of the figures: ours, those of gradients, and what needs no privacy.
+STYLES = defaultdict(lambda: "-", sgd="--", no=":", zero=":")
 
 
 def arguments_of(doc, quick, repeats=30):
@@ -77,33 +80,31 @@ def print_scores(rows, methods, sign=1.0):
     print_table(["", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)
 
 
-def draw(table, path, methods, label, sign=1.0, levels=()):
-    """Draw scores with error bars over epsilon, from the table alone."""
+def draw(table, path, methods, panels, label, sign=1.0):
+    """Draw scores with error bars over epsilon, from the table alone: a panel for each list of methods."""
     plt = pyplot()
     if plt is None:
         return
     rows = read_table(table)
-    figure, axis = plt.subplots(figsize=(7.5, 5), layout="constrained")
-    styles = [f"{marker}{line}" for line in ("-", "--", ":") for marker in "osv^D"]
-    for number, (method, title) in enumerate(methods.items()):
-        line = sorted((row for row in rows if row["method"] == method), key=lambda row: row["epsilon"])
-        if line:
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 6.2), sharey=True, squeeze=False,
+                                layout="constrained")
+    for axis, (title, names) in zip(axes[0], panels.items()):
+        for number, name in enumerate(names):
+            line = sorted((row for row in rows if row["method"] == name), key=lambda row: row["epsilon"])
             axis.errorbar([row["epsilon"] for row in line], [sign * row["score"] for row in line],
-                          [row["error"] for row in line], fmt=styles[number % len(styles)], capsize=2, markersize=4,
-                          linewidth=1.2, label=title)
-    for height, title in levels:
-        axis.axhline(height, color="0.6", linestyle="-.", linewidth=0.9)
-        axis.annotate(title, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
-    ticks = sorted({row["epsilon"] for row in rows})
-    axis.set(xscale="log", xlabel=r"$\epsilon$", ylabel=label)
-    axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
-    axis.minorticks_off()
-    axis.grid(color="0.92", linewidth=0.7)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+                          [row["error"] for row in line], fmt=f"{'osv^D<>P'[number % 8]}{STYLES[name.split('_')[0]]}",
+                          capsize=2, markersize=4, linewidth=1.2, label=methods[name])
+        ticks = sorted({row["epsilon"] for row in rows})
+        axis.set(xscale="log", xlabel=r"$\epsilon$", title=title)
+        axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
+        axis.minorticks_off()
+        axis.grid(color="0.92", linewidth=0.7)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False, fontsize=8)
+    axes[0, 0].set_ylabel(label)
     save_figure(plt, figure, path)
 
 
-def main(name, title, doc, quick, task, data, seed, methods, pairs, epsilons, label, sign=1.0, levels=()):
+def main(name, title, doc, quick, task, data, seed, methods, pairs, panels, epsilons, label, sign=1.0):
     """Run the repeats, print and write the table, draw the figure."""
     arguments = arguments_of(doc, quick)
     folder = results_folder(arguments.quick)
@@ -121,4 +122,4 @@ def main(name, title, doc, quick, task, data, seed, methods, pairs, epsilons, la
         print("Differences on the same splits, above zero where the first is better")
         print_scores(rows, {f"{one} - {other}": f"{one} - {other}" for one, other in pairs})
         print(f"{(time.perf_counter() - start) / 60:.1f} minutes\n")
-    draw(table, figure, methods, label, sign, levels)
+    draw(table, figure, methods, panels, label, sign)

@@ -49,6 +49,11 @@ METHODS = {
 }
 PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_tight", "sgd_sphere"),
          ("gaussian_tight", "sgd_gaussian"), ("sphere", "zero"), ("gaussian", "zero")]
+PANELS = {
+    "sphere, delta = 0": ["sphere", "sphere_tight", "sgd_sphere", "sgd_sphere_tuned", "no_privacy", "zero"],
+    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_tight", "paper_prior", "paper", "inputs", "sgd_gaussian",
+                                     "sgd_gaussian_tuned", "no_privacy", "zero"],
+}
 TIGHT = (-1.25, 1.25)
 GRID = [(group, eta0) for group in ("auto", 500, 2000) for eta0 in (0.03, 0.1, 0.3, 1.0)]
 
@@ -105,4 +110,4 @@ def paper_coefficients(X, y, epsilon, rng):
 
 if __name__ == "__main__":
     main("fig4_linear_wine", "Test error on Wine Quality", __doc__, "2 repeats of one epsilon", task, "wine", SEED,
-         METHODS, PAIRS, EPSILONS, "test RMSE", sign=-1.0)
+         METHODS, PAIRS, PANELS, EPSILONS, "test RMSE", sign=-1.0)

@@ -48,6 +48,12 @@ METHODS = {
 PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_uncorrelated", "sgd_sphere"),
          ("gaussian_uncorrelated", "sgd_gaussian"), ("sphere_intercept", "sphere"), ("gaussian_intercept", "gaussian"),
          ("sphere_centred", "sphere"), ("gaussian_centred", "gaussian")]
+PANELS = {
+    "sphere, delta = 0": ["sphere", "sphere_uncorrelated", "sphere_intercept", "sphere_centred", "sgd_sphere",
+                          "sgd_sphere_clip", "sgd_sphere_tuned", "no_privacy"],
+    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_uncorrelated", "gaussian_intercept", "gaussian_centred",
+                                     "inputs", "sgd_gaussian", "sgd_gaussian_clip", "sgd_gaussian_tuned", "no_privacy"],
+}
 # What the preparation of the columns makes public.
 UNCORRELATED = {"lkj_eta": 20.0}
 CENTRED = {"mean_scale": 0.02, "intercept_weight": 0.5}
@@ -99,4 +105,4 @@ def calibration_error(probability, positive):
 
 if __name__ == "__main__":
     main("fig5_logistic_adult", "Area under the curve on Adult", __doc__, "2 repeats of one epsilon", task, "adult",
-         SEED, METHODS, PAIRS, EPSILONS, "area under the ROC curve on the test rows")
+         SEED, METHODS, PAIRS, PANELS, EPSILONS, "area under the ROC curve on the test rows")

@@ -39,9 +39,11 @@ def tanh_means(mean, variance):
     array([ 0.  ,  0.5 ,  0.  , -0.25])
     """
     wide = variance > _WIDE
-    if not wide.any():
-        return _narrow(mean, variance)
-    return np.where(wide, _broad(mean, np.maximum(variance, _WIDE)), _narrow(mean, np.minimum(variance, _WIDE)))
+    means = np.empty((4, len(wide)))
+    for rows, rule in ((wide, _broad), (~wide, _narrow)):
+        if rows.any():
+            means[:, rows] = rule(mean[rows], variance[rows])
+    return means
 
 
 def _narrow(mean, variance):
