@@ -161,7 +161,7 @@ def lost_information(aggregate, truth):
     tangent = np.linalg.svd(np.eye(len(truth)) - 1 / len(truth))[0][:, :-1]  # frequencies sum to one
     variances = [np.diag(tangent @ np.linalg.inv(tangent.T @ information @ tangent) @ tangent.T)
                  for information in (by_rows, by_counts)]
-    return np.sqrt(np.mean(variances[1] / variances[0] - 1))
+    return np.sqrt(max(np.mean(variances[1] / variances[0] - 1), 0.0))  # below zero only by rounding
 
 
 def standardised_difference(posterior, exact):
