@@ -61,6 +61,7 @@ def _of_sums(models_of, models, parts, protocol, draws):
     effects = [np.array([values[place] for values in after]) - before[place] for place in range(len(draws))]
 
     def reach(covariances):
+        """Least and largest effect of one report, for every parameter."""
         low, high = protocol.reach(covariances[:, 1:])
         return covariances[:, 0] + low, covariances[:, 0] + high
 

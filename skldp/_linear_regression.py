@@ -179,10 +179,12 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         }
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> np.ndarray: ...
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> np.ndarray:
+        """Predict responses."""
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]:
+        """Predict responses, with standard deviations."""
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict responses.

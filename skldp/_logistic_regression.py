@@ -211,6 +211,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def _protocol_of_reports(self, reports):
         if self.classes is None and hasattr(self, "protocol_"):
             def protocol(n_features):
+                """The protocol with the labels of the last fit."""
                 return self._protocol_for(self.protocol_.classes, n_features)
 
             return protocol(features_of(protocol, reports.shape[1]))

@@ -96,6 +96,7 @@ class LabelledRecord(Mechanism):
 
     def _draw(self, codes, source):
         def draw(block):
+            """Reports of a block of coded records."""
             vector, label = self.vector._draw(block[:, :-1], source), self.label._draw(block[:, -1], source)
             return np.column_stack([vector, label])
 

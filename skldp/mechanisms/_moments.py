@@ -322,6 +322,7 @@ class GaussianMoments(MomentMechanism):
 
     def _draw(self, codes, source):
         def draw(block):
+            """Reports of a block of coded records."""
             return self._draw_block(block, source)
 
         return in_blocks(draw, codes, _BLOCK_ROWS, (self.n_moments,), self.report_dtype)

@@ -246,6 +246,7 @@ def _default_statistic(mechanism, x, x_prime):
         return lambda reports: np.asarray(reports).reshape(len(reports), -1).T[0] if _one_column(reports) else reports
 
     def log_likelihood_ratio(reports):
+        """Of the first record against the second, for every report."""
         records = [_repeat(record, len(reports)) for record in (x, x_prime)]
         return mechanism.log_prob(reports, records[0]) - mechanism.log_prob(reports, records[1])
 

@@ -99,6 +99,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     log_target = math.log(delta) - 1e-8 - 1e-15 * math.log(delta) ** 2 / epsilon
 
     def excess(log_sigma):
+        """How far the logarithm of delta is above the target."""
         # The logarithm keeps the root well scaled for delta = 1e-30.
         return math.log(max(gaussian_delta(epsilon, math.exp(log_sigma)), 1e-320)) - log_target
 
@@ -143,6 +144,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         return 0.0
 
     def excess(epsilon):
+        """How far the logarithm of delta is above the target."""
         return math.log(max(gaussian_delta(epsilon, sigma), 1e-320)) - math.log(delta)
 
     upper = 1.0

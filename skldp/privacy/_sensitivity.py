@@ -321,6 +321,7 @@ def _largest_moment_gap(square, y_bound, c1, c2):
         candidates.append((y_bound - math.sqrt(discriminant)) / 2)
 
     def gap(q):
+        """Largest squared distance of moments, where the other response is q in size."""
         inner = min(square, c1 * y_bound * q / 2)
         return (
             2 * square**2 - 2 * inner**2 + c1 * square * (y_bound**2 + q**2)

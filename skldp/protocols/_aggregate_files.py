@@ -32,6 +32,7 @@ def save_aggregate(file, aggregate):
     beside: dict = {}
 
     def put(array):
+        """The description of an array: its place in the archive, or itself where integers may be of any size."""
         if array.dtype == object:
             return _inside(array)
         name = f"array{len(beside)}"

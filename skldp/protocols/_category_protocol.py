@@ -114,6 +114,7 @@ class CategoryProtocol(Protocol):
         most_bits = 0 if not self.sends_bits else math.inf if keep_rows is True else keep_rows
 
         def tally(rows):
+            """Rows themselves while they are few, else their sums."""
             return self._row_tally(rows) if rows.size <= most_bits and most_bits else self._tally(rows)
 
         return self._aggregate(reports, on_invalid, tally)

@@ -203,9 +203,11 @@ def stack(posteriors):
     n_chains, n_draws = np.min(shapes, axis=0)
 
     def side_by_side(by_names):
+        """One array for each name, with a last axis over the posteriors."""
         return {name: np.stack([by_name[name] for by_name in by_names], axis=-1) for name in by_names[0]}
 
     def common(draws):
+        """As many chains and draws as all posteriors have."""
         return {name: values[:n_chains, :n_draws] for name, values in draws.items()}
 
     return Posterior(
