@@ -17,7 +17,7 @@ from skldp.models._sigmoid import tanh_means
 __all__ = ["LogisticRecordModel"]
 
 _REACH = 8.5
-_WIDEST = 100.0  # more of a standard deviation needs no more nodes: the curve is a step then
+_WIDE = 25.0  # standard deviation from which a rule over the narrower curve needs fewer nodes
 _KNOTS = 201
 _BLOCK = 1 << 13
 LINKS = ("quadrature", "probit", "chebyshev")
@@ -288,8 +288,10 @@ class _ParabolaModel:
 def mean_tanh(positions, variance):
     """Mean of tanh(u / 2), u Gaussian around each position, and its derivative in the position."""
     spread = math.sqrt(variance)
+    if spread > _WIDE:
+        return tanh_means(positions, np.full(len(positions), variance))[:2]
     # The trapezoidal rule errs by at most 3e-9 as long as two nodes are no farther apart than 0.85 in u.
-    n_nodes = 1 + 4 * math.ceil(5 * min(max(spread, 1.6), _WIDEST))
+    n_nodes = 1 + 4 * math.ceil(5 * max(spread, 1.6))
     nodes = np.linspace(-_REACH, _REACH, n_nodes)
     weights = np.exp(-0.5 * nodes**2)
     weights /= weights.sum()
