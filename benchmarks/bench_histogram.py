@@ -155,9 +155,12 @@ def lost_information(aggregate, truth):
     part, = histogram_model(aggregate, 1.0, "exact").likelihoods
     rows, share = part.rows.astype(float), part.weights / part.weights.sum()
     score = part.contrast * rows / (1 + part.contrast * rows @ truth)[:, None]
-    contrast = part.mechanism.p - part.mechanism.q
     by_rows = (score.T * share) @ score
-    by_counts = contrast**2 * np.linalg.pinv(np.cov(rows.T, aweights=share, ddof=0))  # subsets are all of one size
+    # What the score has in common with counts, and with pairs weighted as they matter.
+    kept = np.hstack([rows, rows * (rows @ truth)[:, None]])
+    kept = kept - share @ kept
+    common = (kept.T * share) @ score
+    by_counts = common.T @ np.linalg.pinv((kept.T * share) @ kept, rcond=1e-9, hermitian=True) @ common
     tangent = np.linalg.svd(np.eye(len(truth)) - 1 / len(truth))[0][:, :-1]  # frequencies sum to one
     variances = [np.diag(tangent @ np.linalg.inv(tangent.T @ information @ tangent) @ tangent.T)
                  for information in (by_rows, by_counts)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         UnaryEncodingPerturber,
     )
     from skldp._distribution import LDPDistribution
-    from skldp._histogram import LDPHistogram, project_on_simplex
+    from skldp._histogram import LDPHistogram
     from skldp._linear_regression import LDPBayesLinearRegression
     from skldp._logistic_regression import LDPBayesLogisticRegression
     from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from skldp._scaler import BoundedScaler
     from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp._show_versions import show_versions
+    from skldp._simplex import project_on_simplex
     from skldp._univariate import LDPGaussian
 
 _MODULES = {
@@ -50,7 +51,7 @@ _MODULES = {
     "SubsetSelectionPerturber": "_category_perturbers",
     "TraceDisplay": "_plot",
     "UnaryEncodingPerturber": "_category_perturbers",
-    "project_on_simplex": "_histogram",
+    "project_on_simplex": "_simplex",
     "required_reports": "_planning",
     "show_versions": "_show_versions",
 }

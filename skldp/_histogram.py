@@ -36,8 +36,8 @@ class LDPHistogram(BaseLDPEstimator):
     mechanism : {"auto", "subset", "oue", "rr"}, default="auto"
         Subset selection ("auto"), optimal unary encoding, or randomised response.
     likelihood : {"auto", "exact", "counts"}, default="auto"
-        "exact" uses every report; "counts" the number of reports that contain each category, whose cost does not grow
-        with the number of clients. For randomised response and subsets of one they are the same. "auto" is exact where
+        "exact" uses every report; "counts" the number of reports that contain each category and, up to 32 categories,
+        each pair of them, whose cost does not grow with the number of clients. For randomised response and subsets of one they are the same. "auto" is exact where
         that is cheap; the choice is in ``likelihood_``.
     concentration : float, default=1.0
         Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. Under much
@@ -318,34 +318,6 @@ class LDPHistogram(BaseLDPEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def project_on_simplex(estimate: ArrayLike) -> np.ndarray:
-    r"""Nearest point of the simplex in least squares: the usual mending of an unbiased estimate, for comparison.
-
-    Parameters
-    ----------
-    estimate : array-like of shape (n_categories,)
-        Numbers that may be negative and need not sum to one.
-
-    Returns
-    -------
-    ndarray of shape (n_categories,)
-
-    Notes
-    -----
-    :math:`\max(x_k - \tau, 0)` with :math:`\tau` such that the sum is one, found on the sorted entries.
-
-    Examples
-    --------
-    >>> from skldp import project_on_simplex
-    >>> project_on_simplex([0.9, 0.3, -0.2])
-    array([0.8, 0.2, 0. ])
-    """
-    estimate = np.asarray(estimate, dtype=float)
-    descending = np.sort(estimate)[::-1]
-    excess = (np.cumsum(descending) - 1) / np.arange(1, len(descending) + 1)
-    return np.maximum(estimate - excess[np.flatnonzero(descending > excess)[-1]], 0.0)
 
 
 @dataclass(frozen=True)

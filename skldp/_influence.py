@@ -3,7 +3,7 @@
 import numpy as np
 
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._tallies import RowTally, Tally
+from skldp.protocols._tallies import PairTally, RowTally, Tally
 
 
 def influence(models_of, aggregate, draws):
@@ -31,7 +31,7 @@ def influence(models_of, aggregate, draws):
     :math:`\ell_r = \partial_n\ell + \partial_s\ell\cdot s(r)`: the covariance is linear in s(r), and the protocol
     knows the largest value of a linear function over the reports that pass its checks.
     """
-    parts = {protocol: tally.without_rows() if isinstance(tally, RowTally) else tally
+    parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in aggregate.parts.items()}
     models = models_of(Aggregate(parts))
     largest: list[dict] = [{} for _ in models]

@@ -163,7 +163,7 @@ def test_rows_are_given_up_when_they_are_many_however_they_come():
     total = counter.trim(pieces[0] + pieces[1])
     assert total.parts[protocol].kind == "rows"
     total = counter.trim(total + pieces[2])
-    assert total.parts[protocol].kind == "sums"
+    assert total.parts[protocol].kind == "pairs"
     same(counter.trim(total + pieces[3]), counter(reports))
 
 

@@ -13,10 +13,11 @@ from skldp.exceptions import InvalidParameterError
 from skldp.models._category_likelihoods import (
     CountLikelihood,
     MultinomialLikelihood,
+    PairedCountLikelihood,
     QuadraticLikelihood,
     RowLikelihood,
 )
-from skldp.protocols._tallies import RowTally
+from skldp.protocols._tallies import PairTally, RowTally
 
 __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
 
@@ -73,6 +74,10 @@ def _likelihood(protocol, tally, likelihood):
                 'Aggregate them anew, or use likelihood="counts".'
             )
         return RowLikelihood(protocol.randomizer, tally)
+    if isinstance(tally, RowTally):
+        tally = tally.without_rows()
+    if kind is CountLikelihood and isinstance(tally, PairTally):
+        return PairedCountLikelihood(protocol.randomizer, tally.pairs, tally.n_reports)
     return kind(protocol.randomizer, tally.sums, tally.n_reports)
 
 

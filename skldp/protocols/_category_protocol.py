@@ -15,7 +15,7 @@ from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
-from skldp.protocols._tallies import RowTally, Tally
+from skldp.protocols._tallies import MOST_PAIRED, PairTally, RowTally, Tally
 
 MECHANISMS: dict = {"subset": SubsetSelection, "oue": UnaryEncoding, "rr": RandomizedResponse}
 
@@ -73,6 +73,11 @@ class CategoryProtocol(Protocol):
     def sends_bits(self) -> bool:
         """Whether a report is a row of zeros and ones."""
         return self.mechanism != "rr"
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether an aggregate counts pairs of categories in reports: where categories are few."""
+        return self.sends_bits and self.n_categories <= MOST_PAIRED
 
     @cached_property
     def randomizer(self):
@@ -150,7 +155,15 @@ class CategoryProtocol(Protocol):
         fewest, most = self.randomizer.ones_range if self.sends_bits else (1, 1)
         return fewest * n_reports <= sum(counts.tolist()) <= most * n_reports
 
+    def _possible_pairs(self, tally):
+        """Whether the sums over pairs can be those of reports with a possible number of ones."""
+        fewest, most = self.randomizer.ones_range
+        beside, sums = tally.pairs.sum(axis=1, dtype=object), tally.sums.astype(object)
+        return bool((fewest * sums <= beside).all() and (beside <= most * sums).all())
+
     def _tally(self, reports):
+        if self.counts_pairs:
+            return PairTally.of(reports)
         if self.mechanism == "rr":
             counts = np.bincount(reports[:, 0], minlength=self.n_categories)
         else:

@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+MOST_PAIRED = 32  # columns up to which pairs are counted: their number and the time to count them grow as its square
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
@@ -16,13 +18,67 @@ class Tally:
     kind: ClassVar[str] = "sums"
 
     def __add__(self, other):
-        if not self.n_reports:
-            return other  # an idle site; its sums must not make others give up their rows
+        if not (self.n_reports and other.n_reports):
+            return self if self.n_reports else other  # an idle site must not make others give up their rows
         return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
 
     def fits(self, protocol):
         """Whether these can be sums of reports under a protocol."""
         return isinstance(self.n_reports, int) and isinstance(self.sums, np.ndarray) and protocol._possible(self)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTally:
+    """How many rows of bits have each pair of bits set; on the diagonal, each single one."""
+
+    n_reports: int
+    pairs: np.ndarray
+
+    kind: ClassVar[str] = "pairs"
+
+    @staticmethod
+    def of(rows, multiplicity=None):
+        """The tally of a 0/1 matrix, whose rows may count several times."""
+        n_reports = len(rows) if multiplicity is None else int(multiplicity.sum())
+        pairs = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
+        # Single precision is exact up to 2**24 and its product fast; rows that count several times need double.
+        dtype = np.float32 if multiplicity is None else np.float64
+        for start in range(0, len(rows), 2**14):
+            block = rows[start:start + 2**14].astype(dtype)
+            weighted = block if multiplicity is None else block * multiplicity[start:start + 2**14, None]
+            pairs += (block.T @ weighted).astype(np.int64)
+        return PairTally(n_reports, pairs)
+
+    @property
+    def sums(self):
+        """Column sums."""
+        return np.diag(self.pairs).copy()
+
+    def only_sums(self):
+        """The column sums alone."""
+        return Tally(self.n_reports, self.sums)
+
+    def __add__(self, other):
+        if not (self.n_reports and other.n_reports):
+            return self if self.n_reports else other
+        if isinstance(other, RowTally):
+            other = other.without_rows()
+        if not isinstance(other, PairTally):
+            return self.only_sums() + other
+        return PairTally(self.n_reports + other.n_reports, self.pairs + other.pairs)
+
+    def fits(self, protocol):
+        """Whether these can be counts of reports under a protocol."""
+        if not (isinstance(self.n_reports, int) and isinstance(self.pairs, np.ndarray) and protocol.counts_pairs):
+            return False
+        pairs = self.pairs
+        if pairs.dtype != np.int64 or pairs.shape != (protocol.width, protocol.width) or (pairs != pairs.T).any():
+            return False
+        sums = self.sums.astype(object)
+        # Two sets of reports have no more in common than the smaller has, and no less than their excess over all.
+        least = np.maximum(sums[:, None] + sums - self.n_reports, 0)
+        within = bool(((least <= pairs) & (pairs <= sums)).all())
+        return within and protocol._possible(self) and protocol._possible_pairs(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +102,10 @@ class RowTally:
         return self.multiplicity @ self.unpacked().astype(np.int64)
 
     def without_rows(self):
+        """The counts of pairs where columns are few, else the column sums alone."""
+        return PairTally.of(self.unpacked(), self.multiplicity) if self.width <= MOST_PAIRED else self.only_sums()
+
+    def only_sums(self):
         """The column sums alone."""
         return Tally(self.n_reports, self.sums)
 
@@ -94,4 +154,4 @@ class RecordTally:
         return whole and bool(protocol.check(self.reports).all())
 
 
-KINDS: dict = {kind.kind: kind for kind in (Tally, RowTally, RecordTally)}
+KINDS: dict = {kind.kind: kind for kind in (Tally, PairTally, RowTally, RecordTally)}

@@ -19,6 +19,7 @@ from skldp.protocols import (
     load_reports,
     save_reports,
 )
+from skldp.protocols._tallies import PairTally, Tally
 from tests.protocols.test_files import CASES, cases, changed, made, stored
 
 VALUES = ValueProtocol(epsilon=1.0, bounds=(0, 10))
@@ -102,12 +103,56 @@ def test_honest_sums_are_possible(name):
     ("subset", [-5, 900, 3]), ("subset", [10, 10, 10]), ("oue", [11, 0, 0]), ("rr", [5, 5, 5]), ("rr", [-1, 1, 10])])
 def test_counts_that_no_reports_have(mechanism, sums):
     protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism=mechanism)
-    total = protocol.aggregate(protocol._randomize([["a"]] * 10, None, 0))
-    raw = json.loads(total.to_json())
+    tally = protocol.aggregate(protocol._randomize([["a"]] * 10, None, 0)).parts[protocol]
+    raw = json.loads(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}).to_json())
     data = base64.b64encode(np.array(sums, dtype="<i8").tobytes()).decode()
     raw["parts"][0]["tally"]["sums"] = {"dtype": "int64", "shape": [3], "data": data}
     with pytest.raises(InvalidReportError, match="does not hold sums"):
         Aggregate.from_json(json.dumps(raw))
+
+
+@pytest.mark.parametrize("changes", [
+    {(0, 1): +1}, {(0, 1): -10**6, (1, 0): -10**6}, {(0, 1): +300, (1, 0): +300}, {(0, 0): 2**62},
+    {(0, 1): -150, (1, 0): -150}, {(0, 0): -400}], ids=str)
+@pytest.mark.parametrize("mechanism", ["subset", "oue"])
+def test_pairs_that_no_reports_have(mechanism, changes):
+    protocol = CategoryProtocol(categories=tuple(range(6)), mechanism=mechanism, epsilon=0.5)
+    tally = protocol.aggregate(protocol._randomize([[0]] * 400, None, 0)).parts[protocol]
+    pairs = tally.pairs.copy()
+    assert PairTally(400, pairs).fits(protocol)
+    for place, change in changes.items():
+        pairs[place] += change
+    total = Aggregate({protocol: PairTally(400, pairs)})
+    with pytest.raises(InvalidReportError, match="does not hold sums"):
+        Aggregate.from_json(total.to_json())
+
+
+@pytest.mark.parametrize("damage", [
+    lambda pairs: pairs[:2, :2], lambda pairs: pairs.astype(np.int32), lambda pairs: pairs.ravel()], ids=range(3))
+def test_pairs_of_the_wrong_kind(damage):
+    protocol = CategoryProtocol(categories=tuple(range(6)), mechanism="oue", epsilon=0.5)
+    tally = protocol.aggregate(protocol._randomize([[0]] * 400, None, 0)).parts[protocol]
+    assert not PairTally(400, damage(tally.pairs)).fits(protocol)
+    wide = CategoryProtocol(categories=tuple(range(40)), mechanism="oue", epsilon=0.5)
+    assert not PairTally(400, np.zeros((40, 40), dtype=np.int64)).fits(wide)
+
+
+def test_pairs_add_up_and_give_way_to_sums():
+    protocol = CategoryProtocol(categories=tuple(range(6)), mechanism="oue", epsilon=0.5)
+    reports = protocol._randomize(np.arange(600)[:, None] % 6, None, 0)
+    pieces = {"pairs": protocol.aggregate(reports[:200]).parts[protocol],
+              "rows": protocol.aggregate(reports[200:], keep_rows=True).parts[protocol]}
+    pieces["sums"] = pieces["rows"].only_sums()
+    assert [piece.kind for piece in pieces.values()] == list(pieces)
+    whole = reports.astype(np.int64).T @ reports
+    for one, other in (("pairs", "rows"), ("rows", "pairs")):
+        total = pieces[one] + pieces[other]
+        assert total.kind == "pairs" and total.n_reports == 600 and (total.pairs == whole).all()
+    for one, other in (("pairs", "sums"), ("sums", "pairs")):
+        total = pieces[one] + pieces[other]
+        assert total.kind == "sums" and total.n_reports == 600 and (total.sums == np.diag(whole)).all()
+    many = CategoryProtocol(categories=tuple(range(6)), mechanism="oue").aggregate(np.tile(reports, (80, 1)))
+    assert (next(iter(many.parts.values())).pairs == 80 * whole).all()  # in blocks
 
 
 def test_moments_that_no_reports_have():
