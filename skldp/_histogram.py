@@ -37,8 +37,8 @@ class LDPHistogram(BaseLDPEstimator):
         Subset selection ("auto"), optimal unary encoding, or randomised response.
     likelihood : {"auto", "exact", "counts"}, default="auto"
         "exact" uses every report; "counts" the number of reports that contain each category and, up to 32 categories,
-        each pair of them, whose cost does not grow with the number of clients. For randomised response and subsets of one they are the same. "auto" is exact where
-        that is cheap; the choice is in ``likelihood_``.
+        each pair of them, whose cost does not grow with the number of clients. For randomised response and subsets of
+        one they are the same. "auto" is exact where that is cheap; the choice is in ``likelihood_``.
     concentration : float, default=1.0
         Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. Under much
         noise it matters: few large and many small categories are estimated better with less than 1 (by a sixth in

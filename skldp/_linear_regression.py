@@ -41,13 +41,14 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     prior_scale : "auto" or float, default="auto"
         Prior of the coefficients: a multivariate t with three degrees of freedom and scale
         :math:`R_y/(2R)`, or a Gaussian with this standard deviation.
-    covariance_scale : "auto" or float, default="auto"
-        Standard deviation of the signed scales of x; R/2 for "auto".
+    covariance_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the signed scales of x; R/2 for "auto". "learned" gives the variances of x a Gamma
+        distribution whose mean and shape are learned from the reports.
     sigma_scale : "auto" or float, default="auto"
         Scale of the half-normal prior of the noise; :math:`R_y/2` for "auto".
-    lkj_eta : float, default=2.0
+    lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
-        uncorrelated, as principal components are.
+        uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300.
     mean_scale : "auto" or float, default="auto"
         Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
         columns were centred with public constants: an intercept then costs little.
@@ -109,7 +110,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
                  bounds_y: tuple[float, float] = (-1, 1), collect: str = "statistics", mechanism: str = "auto",
                  fit_intercept: bool = True, prior_scale: float | str = "auto",
-                 covariance_scale: float | str = "auto", sigma_scale: float | str = "auto", lkj_eta: float = 2.0,
+                 covariance_scale: float | str = "auto", sigma_scale: float | str = "auto", lkj_eta: float | str = 2.0,
                  mean_scale: float | str = "auto", y_weight: float | str = "auto",
                  intercept_weight: float | str = "auto", inference: str = "mcmc", n_walkers: int | str = "auto",
                  n_warmup: int = 120, n_draws: int = 3000, random_state: Any = None, n_jobs: int | None = None,
@@ -162,9 +163,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         return [LinearModel(
             aggregate,
             prior_scale=check_scale(self.prior_scale, "prior_scale"),
-            covariance_scale=check_scale(self.covariance_scale, "covariance_scale"),
+            covariance_scale=check_scale(self.covariance_scale, "covariance_scale", ("auto", "learned")),
             sigma_scale=check_scale(self.sigma_scale, "sigma_scale"),
-            lkj_eta=check_positive(self.lkj_eta, "lkj_eta"),
+            lkj_eta=check_scale(self.lkj_eta, "lkj_eta", ("learned",)),
             mean_scale=check_scale(self.mean_scale, "mean_scale"),
         )]
 

@@ -99,9 +99,9 @@ class BaseLDPRegression(BaseLDPEstimator):
         return self.protocol(features_of(self.protocol, reports.shape[1]))
 
 
-def check_scale(value, name):
-    """Return "auto" or a positive float."""
-    return value if isinstance(value, str) and value == "auto" else check_positive(value, name)
+def check_scale(value, name, words=("auto",)):
+    """Return one of the words or a positive float."""
+    return value if isinstance(value, str) and value in words else check_positive(value, name)
 
 
 def weight_or(value, name, default):

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from skldp import BoundedScaler, LDPBayesLogisticRegression
 from skldp.exceptions import InvalidReportError, PrivacyLeakWarning
+from skldp.models._covariance_priors import LEARNED_SHAPES, LEARNED_VARIANCES
 from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol, Protocol
 
 RNG = np.random.default_rng(0)
@@ -102,8 +103,8 @@ def test_laplace_covers_the_truth_in_most_of_many_collections(case):
     hits = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        new = rng.normal(scale=0.22, size=(3000, 2))
-        y = rng.random(3000) < expit(new @ COEF + INTERCEPT)
+        new = rng.normal(scale=0.22, size=(8000, 2))
+        y = rng.random(8000) < expit(new @ COEF + INTERCEPT)
         model = classifier(case, epsilon=20.0, classes=[False, True], random_state=seed).fit(new, y)
         ends = model.posterior_.interval(0.95)["coef"]
         hits.append((ends[:, 0] < COEF) & (COEF < ends[:, 1]))
@@ -347,9 +348,16 @@ def test_without_reports_the_posterior_is_the_prior(case):
     assert model.n_reports_ == 0
     draws = {name: values.ravel() for name, values in model.posterior_.draws.items()}
     assert np.median(np.abs(draws["coef"])) == pytest.approx(2.5 * 0.7649, rel=0.1)  # of a t with 3 degrees
-    assert np.median(draws["covariance"]) == pytest.approx((0.5 * 0.6745) ** 2, rel=0.2)
+    rng = np.random.default_rng(0)
+    shapes, variances = rng.choice(LEARNED_SHAPES, 10**5), rng.choice(LEARNED_VARIANCES, 10**5)
+    assert np.median(draws["covariance"]) == pytest.approx(np.median(rng.gamma(shapes, variances / shapes)), rel=0.2)
     if "intercept" in draws:
         assert np.std(draws["intercept"]) == pytest.approx(2.5, rel=0.1)
+    fixed = classifier(case, inference="mcmc", n_draws=200, covariance_scale="auto", lkj_eta=2.0)
+    with pytest.warns(UserWarning, match="the posterior is the prior"):
+        fixed.fit_reports(np.empty((0, model.protocol(1).width), dtype=int))
+    found = np.median(fixed.posterior_.draws["covariance"])
+    assert found == pytest.approx((0.5 * 0.6745) ** 2, rel=0.2)
 
 
 def test_parameters_reach_the_protocol():

@@ -173,7 +173,8 @@ class CountLikelihood:
         a, b, c = inverse.sum(axis=1), weighted.sum(axis=1), np.vecdot(theta, weighted)
         det_core = corner * square - cross**2
         det = 1 + corner * a + 2 * cross * b + square * c + det_core * (a * c - b**2)
-        kernel = np.stack([corner + det_core * c, cross - det_core * b, square + det_core * a])[:, :, None] / det[:, None]
+        kernel = np.stack([corner + det_core * c, cross - det_core * b, square + det_core * a]) / det
+        kernel = kernel[:, :, None]
         flat, steep = scaled.sum(axis=1, keepdims=True), np.vecdot(theta, scaled)[:, None]
         solved = (scaled - inverse * (kernel[0] * flat + kernel[1] * steep)
                   - weighted * (kernel[1] * flat + kernel[2] * steep))

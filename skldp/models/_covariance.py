@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from skldp.models._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales, NormalScales
+
 
 class CovarianceCoordinates:
     r"""Signed scales and free rows of a Cholesky factor, under LKJ correlations.
@@ -10,10 +12,12 @@ class CovarianceCoordinates:
     ----------
     n_features : int
         Order d of the matrix.
-    scale : "auto" or float
-        Standard deviation of the normal prior of every signed scale; 1/2 for "auto".
-    eta : float
-        Parameter of the LKJ prior of the correlations.
+    scale : "auto", "learned" or float
+        Standard deviation of the normal prior of every signed scale; 1/2 for "auto". "learned" is
+        :class:`skldp.models._covariance_priors.LearnedScales`.
+    eta : "learned" or float
+        Parameter of the LKJ prior of the correlations. "learned" is
+        :class:`skldp.models._covariance_priors.LearnedCorrelations`.
 
     Notes
     -----
@@ -39,8 +43,11 @@ class CovarianceCoordinates:
     """
 
     def __init__(self, n_features, scale, eta):
-        self.n_features, self.scale = n_features, 0.5 if isinstance(scale, str) else scale
-        self.exponent = (n_features + 2 * eta - 1) / 2
+        self.n_features = n_features
+        self.correlation_prior = (LearnedCorrelations(n_features) if eta == "learned" else
+                                  FixedCorrelations(n_features, eta))
+        self.scale_prior = (LearnedScales(n_features) if scale == "learned" else
+                            NormalScales(0.5 if scale == "auto" else scale))
         self.rows, self.columns = np.tril_indices(n_features, -1)
         self.places = self.rows * n_features + self.columns
         self.n_params = n_features * (n_features + 1) // 2
@@ -75,8 +82,9 @@ class _Point:
 
     def log_prior(self):
         """Log-density of the coordinates."""
-        scaled = np.vecdot(self.scales, self.scales) / self.coordinates.scale**2
-        return -0.5 * scaled - self.coordinates.exponent * np.log(self.square).sum(axis=1)
+        coordinates = self.coordinates
+        spread = np.log(self.square).sum(axis=1)
+        return coordinates.scale_prior(self.scales)[0] + coordinates.correlation_prior(spread)[0]
 
     def pull_back(self, slope):
         """Slope in the coordinates, prior included, of a slope in the covariance: of it, or of its symmetric part."""
@@ -85,10 +93,11 @@ class _Point:
         by_scale = np.vecdot(by_factor, self.unit)
         # Across the direction of a row; the prior pulls along it, in the coordinates as they are before scaling.
         across = scales[:, :, None] * by_factor
-        across -= (scales * by_scale + 2 * coordinates.exponent)[:, :, None] * self.unit
+        _, exponent = coordinates.correlation_prior(np.log(self.square).sum(axis=1))
+        across -= (scales * by_scale + 2 * exponent)[:, :, None] * self.unit
         across /= self.length[:, :, None]
         by_free = across.reshape(len(scales), -1)[:, coordinates.places]
-        return np.concatenate([by_scale - scales / coordinates.scale**2, by_free], axis=1)
+        return np.concatenate([by_scale + coordinates.scale_prior(scales)[1], by_free], axis=1)
 
 
 def matvec(matrices, vectors):

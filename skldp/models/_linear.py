@@ -24,11 +24,11 @@ class LinearModel:
     prior_scale : "auto" or float, default="auto"
         Prior of the coefficients. "auto" is a multivariate t with three degrees of freedom and scale
         :math:`R_y/(2R)`; a number is the standard deviation of a Gaussian.
-    covariance_scale : "auto" or float, default="auto"
+    covariance_scale : "auto", "learned" or float, default="auto"
         Standard deviation of the signed scales of x; R/2 by default.
     sigma_scale : "auto" or float, default="auto"
         Scale of the half-normal prior of the noise; :math:`R_y/2` by default.
-    lkj_eta : float, default=2.0
+    lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
     mean_scale : "auto" or float, default="auto"
         Standard deviation of the means of x, where there is an intercept; R/2 by default.

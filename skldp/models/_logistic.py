@@ -40,9 +40,9 @@ class LogisticMomentModel:
     prior_scale : "auto" or float, default="auto"
         Prior of the coefficients. "auto" is a multivariate t with three degrees of freedom and scale 2.5/R; a number
         is the standard deviation of a Gaussian.
-    covariance_scale : "auto" or float, default="auto"
-        Standard deviation of the signed scales of x; R/2 by default.
-    lkj_eta : float, default=2.0
+    covariance_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the signed scales of x, R/2 for "auto"; or variances whose mean and shape are learned.
+    lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
     mean_scale : "auto" or float, default="auto"
         Standard deviation of the means of x, where there is an intercept; R/2 by default.

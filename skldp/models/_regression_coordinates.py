@@ -21,9 +21,9 @@ class RegressionCoordinates:
         Log-density of the coefficients with its gradient.
     intercept_scale : float
         Standard deviation of the intercept.
-    covariance_scale : "auto" or float
-        Standard deviation of the signed scales of x; 1/2 for "auto".
-    lkj_eta : float
+    covariance_scale : "auto", "learned" or float
+        Standard deviation of the signed scales of x; 1/2 for "auto"; "learned" from the reports.
+    lkj_eta : "learned" or float
         Parameter of the LKJ prior of the correlations of x.
     mean_scale : "auto" or float
         Standard deviation of the means of x; 1/2 for "auto".

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, ndtri
 
 from skldp import LDPBayesLogisticRegression
+from skldp.models import _covariance_priors as priors
 from skldp.sampling import sample
 from tests.statistical.calibration import p_values
 
@@ -82,6 +83,34 @@ def worst_p_value(scores):
 @pytest.mark.parametrize("case", CASES)
 def test_posterior_is_calibrated(case):
     assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
+
+
+def draw_learned_truth(rng, d, n_clients):
+    """Parameters from the learned prior of the covariance, by its definition."""
+    eta, shape, mean = (rng.choice(grid) for grid in (priors.LEARNED_ETAS, priors.LEARNED_SHAPES,
+                                                      priors.LEARNED_VARIANCES))
+    freedom = d + 2 * eta - 2
+    a = rng.standard_t(freedom) / np.sqrt(freedom)
+    factor = np.array([[1.0, 0.0], np.array([a, 1]) / np.hypot(a, 1)])
+    factor *= np.sqrt(rng.gamma(shape, mean / d / shape, size=d))[:, None]
+    coef = rng.normal(scale=PRIORS["prior_scale"], size=d)
+    X = rng.normal(size=(n_clients, d)) @ factor.T
+    return coef, factor @ factor.T, X, rng.random(n_clients) < expit(X @ coef)
+
+
+def test_learned_covariances_are_calibrated(monkeypatch):
+    # A hundredth of what is possible, so that hardly any record is clipped.
+    monkeypatch.setattr(priors, "LEARNED_VARIANCES", np.geomspace(0.003, 0.02, 4))
+    scores = []
+    for seed in range(N_FITS):
+        coef, covariance, X, y = draw_learned_truth(np.random.default_rng(seed), 2, 40_000)
+        model = LDPBayesLogisticRegression(epsilon=20.0, classes=[False, True], fit_intercept=False, random_state=seed,
+                                           prior_scale=PRIORS["prior_scale"], **SAMPLING).fit(X, y)
+        draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in model.posterior_.draws.items()}
+        pairs = [*zip(draws["coef"].T, coef), *((draws["covariance"][:, i, j], covariance[i, j])
+                                                for i, j in ((0, 0), (1, 1), (0, 1)))]
+        scores.append([ndtri(((values < true).sum() + 0.5) / (len(values) + 1)) for values, true in pairs])
+    assert worst_p_value(np.array(scores)) > LEVEL
 
 
 def half_the_noise(monkeypatch):
