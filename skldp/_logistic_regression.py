@@ -49,12 +49,13 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     prior_scale : "auto" or float, default="auto"
         Prior of the coefficients: a multivariate t with three degrees of freedom and scale 2.5/R, or a Gaussian with
         this standard deviation.
-    covariance_scale : "learned", "auto" or float, default="learned"
-        Prior of the scales of x. "learned" gives the variances a Gamma distribution whose mean and shape are learned
-        from the reports; a number is the standard deviation of signed normal scales, R/2 for "auto".
-    lkj_eta : "learned" or float, default="learned"
-        Parameter of the LKJ prior of the correlations of x: 2 says little, 20 that columns are nearly uncorrelated, as
-        principal components are. "learned" from the reports, it is between 1 and 300.
+    covariance_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the signed scales of x; R/2 for "auto". "learned" gives the variances of x a Gamma
+        distribution whose mean and shape are learned from the reports.
+    lkj_eta : "learned" or float, default=2.0
+        Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
+        uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300. Learning both
+        predicts better from epsilon 1.6 on where columns are alike; sampling takes 3 to 20 times as long.
     mean_scale : "auto" or float, default="auto"
         Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
         columns were centred with public constants: an intercept then costs little.
@@ -118,8 +119,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  collect: str = "statistics", mechanism: str = "auto", fit_intercept: bool = True,
-                 prior_scale: float | str = "auto", covariance_scale: float | str = "learned",
-                 lkj_eta: float | str = "learned", mean_scale: float | str = "auto", budget_split: float = 0.5,
+                 prior_scale: float | str = "auto", covariance_scale: float | str = "auto",
+                 lkj_eta: float | str = 2.0, mean_scale: float | str = "auto", budget_split: float = 0.5,
                  link: str = "quadrature", y_weight: float | str = "auto", intercept_weight: float | str = "auto",
                  inference: str = "mcmc", n_walkers: int | str = "auto", n_warmup: int = 200, n_draws: int = 3000,
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,

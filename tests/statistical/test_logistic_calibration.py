@@ -105,7 +105,8 @@ def test_learned_covariances_are_calibrated(monkeypatch):
     for seed in range(N_FITS):
         coef, covariance, X, y = draw_learned_truth(np.random.default_rng(seed), 2, 40_000)
         model = LDPBayesLogisticRegression(epsilon=20.0, classes=[False, True], fit_intercept=False, random_state=seed,
-                                           prior_scale=PRIORS["prior_scale"], **SAMPLING).fit(X, y)
+                                           prior_scale=PRIORS["prior_scale"], covariance_scale="learned",
+                                           lkj_eta="learned", **SAMPLING).fit(X, y)
         draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in model.posterior_.draws.items()}
         pairs = [*zip(draws["coef"].T, coef), *((draws["covariance"][:, i, j], covariance[i, j])
                                                 for i, j in ((0, 0), (1, 1), (0, 1)))]
