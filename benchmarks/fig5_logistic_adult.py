@@ -6,8 +6,8 @@ The score is the area under the ROC curve on the test rows; "expected calibratio
 predicted probability and observed share over ten bins of equal width, weighted by their numbers.
 
 Some fits with an intercept are told what the preparation of the columns makes public: they are centred
-(``mean_scale=0.02``, so that a smaller ``intercept_weight`` will do). "Learned prior" is that of the covariance of x, in
-place of the paper's LKJ(2) and normal scales.
+(``mean_scale=0.02``, so that a smaller ``intercept_weight`` will do). "Learned prior" is that of the covariance of x,
+in place of the paper's LKJ(2) and normal scales.
 
 "Tuned" gradients have, for each epsilon, the group size and rate that are best on the **test rows themselves**,
 averaged over the repeats: an oracle that nobody has. "clip 0.5" is the stronger setting of the baseline, see

@@ -9,7 +9,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skldp._regression import BaseLDPRegression, check_scale, weight_or
-from skldp._validation import check_positive
 from skldp.models._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from skldp._categories import category_codes, check_list
 from skldp._regression import BaseLDPRegression, check_scale, features_of, weight_or
-from skldp._validation import check_fraction, check_positive
+from skldp._validation import check_fraction
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._logistic import LogisticMomentModel
 from skldp.models._logistic_records import LogisticRecordModel, check_link

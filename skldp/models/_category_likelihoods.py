@@ -198,8 +198,9 @@ class PairedCountLikelihood(CountLikelihood):
         equal, estimate = np.full(self.n_categories, 1 / self.n_categories), self.estimate()
         mean = self.q + (self.p - self.q) * equal
         noise = (mean * (1 - mean)).sum() / (max(n_reports, 1) * (self.p - self.q) ** 2)
-        spread = max(np.square(estimate - equal).sum(), 1e-300)
-        reference = project_on_simplex(equal + max(0.0, 1 - noise / spread) * (estimate - equal))
+        spread = np.square(estimate - equal).sum()
+        signal = 1 - noise / spread if spread > noise else 0.0
+        reference = project_on_simplex(equal + signal * (estimate - equal))
         self.beyond = PairLikelihood(mechanism, pairs, n_reports, reference)
 
     def log_likelihood(self, frequencies):

@@ -59,7 +59,8 @@ def test_learned_scales_are_a_mixture_of_gammas(d):
         for a in LEARNED_SHAPES for v in LEARNED_VARIANCES], axis=0))
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9)
     step = 1e-6 * np.eye(d)[:, None]
-    numeric = (prior((scales + step).reshape(-1, d))[0] - prior((scales - step).reshape(-1, d))[0]).reshape(d, -1) / 2e-6
+    ends = [prior((scales + sign * step).reshape(-1, d))[0].reshape(d, -1) for sign in (1, -1)]
+    numeric = (ends[0] - ends[1]) / 2e-6
     np.testing.assert_allclose(slope.T, numeric, rtol=1e-5, atol=1e-6)
 
 

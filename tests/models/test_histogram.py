@@ -225,5 +225,23 @@ def test_extremes_are_never_nan():
                 assert not np.isnan(model.log_density(theta)).any()
 
 
+@pytest.mark.parametrize("mechanism", ["oue", "subset"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
+def test_pairs_never_make_a_likelihood_that_grows_without_end(mechanism, epsilon):
+    for d in (1, 2, 3, 32):
+        for n in (0, 1, 3, 1000):
+            if mechanism == "subset" and d == 1:
+                continue
+            protocol = protocol_of(mechanism, d, epsilon)
+            reports = protocol._randomize(np.arange(n)[:, None] % d, None, 0).reshape(n, d)
+            model = histogram_model(protocol.aggregate(reports), likelihood="counts")
+            value, gradient = model.log_density_and_gradient(np.random.default_rng(0).normal(size=(4, d)))
+            assert np.isfinite(value).all() and np.isfinite(gradient).all()
+            beyond = getattr(model.likelihoods[0], "beyond", None)
+            if beyond is not None:
+                bends = np.linalg.eigvalsh(beyond.hessian)
+                assert bends.max() <= 1e-9 * np.abs(bends).max()
+
+
 def test_softmax_sums_to_one():
     assert softmax(np.array([[1000.0, 1000.0, -1000.0]])).tolist() == [[0.5, 0.5, 0.0]]
