@@ -31,6 +31,7 @@ def influence(models_of, aggregate, draws):
     :math:`\ell_r = \partial_n\ell + \partial_s\ell\cdot s(r)`: the covariance is linear in s(r), and the protocol
     knows the largest value of a linear function over the reports that pass its checks.
     """
+    # Rows and pairs are left out: a forged report moves what they add to the sums, which is a small part.
     parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in aggregate.parts.items()}
     models = models_of(Aggregate(parts))

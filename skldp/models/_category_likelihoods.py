@@ -190,7 +190,8 @@ class PairedCountLikelihood(CountLikelihood):
     -----
     :class:`CountLikelihood` plus :class:`skldp.models._pair_likelihood.PairLikelihood`, which weighs pairs as they
     matter at an estimate of the frequencies: the unbiased one, drawn towards equal frequencies by the share of its
-    spread that is noise, and projected on the simplex. An estimate that is off costs information and no validity.
+    spread that is noise, and projected on the simplex. Where that is off, the weights are less than the best, and the
+    mean of what is weighted is still the right one.
     """
 
     def __init__(self, mechanism, pairs, n_reports):
