@@ -103,8 +103,8 @@ def test_laplace_covers_the_truth_in_most_of_many_collections(case):
     hits = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        new = rng.normal(scale=0.22, size=(8000, 2))
-        y = rng.random(8000) < expit(new @ COEF + INTERCEPT)
+        new = rng.normal(scale=0.22, size=(3000, 2))
+        y = rng.random(3000) < expit(new @ COEF + INTERCEPT)
         model = classifier(case, epsilon=20.0, classes=[False, True], random_state=seed).fit(new, y)
         ends = model.posterior_.interval(0.95)["coef"]
         hits.append((ends[:, 0] < COEF) & (COEF < ends[:, 1]))

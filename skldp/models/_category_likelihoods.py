@@ -116,8 +116,8 @@ class CountLikelihood:
     :math:`e = \bar z - \mu` the value is :math:`-\frac N2e^TS^{-1}e - \frac12\log\det S`, in O(d) by the Woodbury
     identity.
 
-    The approximation gives up the information in the co-occurrence of bits: 0.1 to 8 % of the variance at epsilon up to
-    1, the more the more one category holds, and up to 30 % at epsilon 4. :class:`PairedCountLikelihood` wins most of it
+    The approximation gives up the information in the co-occurrence of bits: up to 8 % of the variance at epsilon up to
+    1, the more the more one category holds, and up to 31 % at epsilon 4. :class:`PairedCountLikelihood` wins most of it
     back.
     """
 

@@ -29,7 +29,7 @@ def lkj(free, d, eta):
 def test_learned_correlations_are_a_mixture_of_lkj(d):
     prior, rng = LearnedCorrelations(d), np.random.default_rng(d)
     free = rng.normal(scale=0.4, size=(6, d * (d - 1) // 2))
-    rows, columns = np.tril_indices(d, -1)
+    rows, _ = np.tril_indices(d, -1)
     spread = np.zeros((6, d))
     for j in range(d):
         spread[:, j] = np.log1p((free[:, rows == j] ** 2).sum(axis=1))
