@@ -52,10 +52,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     covariance_scale : "auto", "learned" or float, default="auto"
         Standard deviation of the signed scales of x; R/2 for "auto". "learned" gives the variances of x a Gamma
         distribution whose mean and shape are learned from the reports.
-    lkj_eta : "learned" or float, default=2.0
+    lkj_eta : "auto", "learned" or float, default="auto"
         Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
-        uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300. Learning both
-        predicts better from epsilon 1.6 on where columns are alike; sampling takes 3 to 20 times as long.
+        uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300. "auto" is
+        "learned" for statistics and 2 for inputs and for ``inference="laplace"``, which would take the mode of what is
+        learned for all of it.
     mean_scale : "auto" or float, default="auto"
         Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
         columns were centred with public constants: an intercept then costs little.
@@ -120,7 +121,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  collect: str = "statistics", mechanism: str = "auto", fit_intercept: bool = True,
                  prior_scale: float | str = "auto", covariance_scale: float | str = "auto",
-                 lkj_eta: float | str = 2.0, mean_scale: float | str = "auto", budget_split: float = 0.5,
+                 lkj_eta: float | str = "auto", mean_scale: float | str = "auto", budget_split: float = 0.5,
                  link: str = "quadrature", y_weight: float | str = "auto", intercept_weight: float | str = "auto",
                  inference: str = "mcmc", n_walkers: int | str = "auto", n_warmup: int = 200, n_draws: int = 3000,
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
@@ -226,9 +227,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         return self._protocol_for(classes, found.n_features)
 
     def _models(self, aggregate):
+        learned = self.collect == "statistics" and self.inference == "mcmc"
+        lkj_eta = check_scale(self.lkj_eta, "lkj_eta", ("auto", "learned"))
         priors = {"prior_scale": check_scale(self.prior_scale, "prior_scale"),
                   "covariance_scale": check_scale(self.covariance_scale, "covariance_scale", ("auto", "learned")),
-                  "lkj_eta": check_scale(self.lkj_eta, "lkj_eta", ("learned",)),
+                  "lkj_eta": ("learned" if learned else 2.0) if lkj_eta == "auto" else lkj_eta,
                   "mean_scale": check_scale(self.mean_scale, "mean_scale")}
         if self.collect == "statistics":
             return [LogisticMomentModel(aggregate, **priors)]

@@ -491,7 +491,7 @@ def test_reports_of_another_collection_are_refused():
     ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
     ({"prior_scale": "wide"}, "prior_scale"), ({"covariance_scale": 0.0}, "covariance_scale"),
     ({"mean_scale": -1.0}, "mean_scale"),
-    ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "auto"}, "lkj_eta"),
+    ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "wide"}, "lkj_eta"), ({"lkj_eta": None}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
     ({"y_weight": None}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),
     ({"inference": "exact"}, "inference"), ({"random_state": "x"}, "random_state"),

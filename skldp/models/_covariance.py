@@ -1,5 +1,7 @@
 """Unconstrained coordinates of a covariance matrix, with its prior."""
 
+from functools import cached_property
+
 import numpy as np
 
 from skldp.models._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales, NormalScales
@@ -80,24 +82,27 @@ class _Point:
         self.factor = self.scales[:, :, None] * self.unit
         self.covariance = self.factor @ self.factor.swapaxes(1, 2)
 
+    @cached_property
+    def _priors(self):
+        """What the priors of scales and of correlations return."""
+        spread = np.log(self.square).sum(axis=1)
+        return self.coordinates.scale_prior(self.scales), self.coordinates.correlation_prior(spread)
+
     def log_prior(self):
         """Log-density of the coordinates."""
-        coordinates = self.coordinates
-        spread = np.log(self.square).sum(axis=1)
-        return coordinates.scale_prior(self.scales)[0] + coordinates.correlation_prior(spread)[0]
+        return sum(value for value, _ in self._priors)
 
     def pull_back(self, slope):
         """Slope in the coordinates, prior included, of a slope in the covariance: of it, or of its symmetric part."""
-        coordinates, scales = self.coordinates, self.scales
+        scales, ((_, by_prior), (_, exponent)) = self.scales, self._priors
         by_factor = (slope + slope.swapaxes(1, 2)) @ self.factor
         by_scale = np.vecdot(by_factor, self.unit)
         # Across the direction of a row; the prior pulls along it, in the coordinates as they are before scaling.
         across = scales[:, :, None] * by_factor
-        _, exponent = coordinates.correlation_prior(np.log(self.square).sum(axis=1))
         across -= (scales * by_scale + 2 * exponent)[:, :, None] * self.unit
         across /= self.length[:, :, None]
-        by_free = across.reshape(len(scales), -1)[:, coordinates.places]
-        return np.concatenate([by_scale + coordinates.scale_prior(scales)[1], by_free], axis=1)
+        by_free = across.reshape(len(scales), -1)[:, self.coordinates.places]
+        return np.concatenate([by_scale + by_prior, by_free], axis=1)
 
 
 def matvec(matrices, vectors):

@@ -9,6 +9,8 @@ needs no coordinate of its own.
 import numpy as np
 from scipy.special import gammaln
 
+from skldp.models._radial import Identity, RadialMap
+
 LEARNED_ETAS = np.geomspace(1.0, 300.0, 16)
 LEARNED_SHAPES = np.geomspace(0.5, 32.0, 7)
 LEARNED_VARIANCES = np.geomspace(0.05, 1.0, 8)  # of a column, in units of R^2 / d
@@ -23,6 +25,10 @@ class FixedCorrelations:
     def __call__(self, spread):
         """Log-density for the sum of the logarithms, and minus its derivative."""
         return -self.exponent * spread, self.exponent
+
+    def radial(self, n, told):
+        """Coordinates for n entries of the rows: their own."""
+        return Identity()
 
 
 class LearnedCorrelations:
@@ -44,6 +50,16 @@ class LearnedCorrelations:
         """Log-density for the sum of the logarithms, and minus its derivative."""
         value, share = mixed(self.constants - self.exponents * spread[:, None])
         return value, (share @ self.exponents)[:, None]
+
+    def radial(self, n, told):
+        r"""Coordinates for n entries of the rows, whose common size is uncertain; `told` is the error of their reports.
+
+        Given :math:`\eta` an entry is about :math:`1/\sqrt{d+2\eta-1}` in size; where columns are uncorrelated, it is
+        not beyond what reports tell. The logarithm is spread over the range in between.
+        """
+        least, most = (2 * self.exponents[[-1, 0]]) ** -0.5
+        most = min(most, max(told, 1.01 * least))
+        return RadialMap(n, np.sqrt(least * most), np.log(most / least) / 3)
 
 
 class NormalScales:

@@ -148,6 +148,11 @@ class LabelMomentLikelihood:
         """Standard error of an entry of the mean."""
         return np.sqrt(self.noise / max(self.n_reports, 1))
 
+    @property
+    def information(self):
+        """Inverse variance of an entry of the mean of x x' off its diagonal, which is sent times the root of two."""
+        return 2 * self.n_reports / self.noise
+
     def deviation(self, moments):
         """Mean report less its expectation, as the x x' block and the other entries in svec coordinates."""
         block = self.mean[self.x, self.x] - moments.second()
@@ -210,14 +215,18 @@ class LabelMomentLikelihood:
         full[n:, n:] = moments.linear_covariance()[0]
         return np.linalg.inv(full + self.noise * np.eye(len(full)))
 
-    def plug_in(self, moments, precision):
-        """Log-likelihood with a fixed precision, and its slopes in E x x', in E x, in E y and in E y x."""
+    def plug_in_value(self, moments, precision):
+        """Log-likelihood with a fixed precision, and that precision times the deviation."""
         block, rest = self.deviation(moments)
-        n, d = len(self.rows), block.shape[1]
         deviation = np.concatenate([block[:, self.rows, self.columns] * self.isometry, rest], axis=1)
         solved = self.n_reports * deviation @ precision
-        value = -0.5 * np.vecdot(deviation, solved)
-        by_square = np.zeros_like(block)
+        return -0.5 * np.vecdot(deviation, solved), solved
+
+    def plug_in(self, moments, precision):
+        """Log-likelihood with a fixed precision, and its slopes in E x x', in E x, in E y and in E y x."""
+        value, solved = self.plug_in_value(moments, precision)
+        n, d = len(self.rows), moments.coef.shape[1]
+        by_square = np.zeros_like(moments.covariance)
         by_square[:, self.rows, self.columns] = by_square[:, self.columns, self.rows] = solved[:, :n] / self.isometry
         by_label = ROOT2 * self.y_weight * solved[:, -d:]
         if not moments.has_constant:

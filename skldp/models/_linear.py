@@ -171,7 +171,7 @@ class CoupledLinearModel(LinearModel):
         vars(self).update(vars(model))
         information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
         coupling = model.coordinates.prior.scale * self.y_weight * math.sqrt(information)
-        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling)
+        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling, information)
 
     @property
     def sampled(self):

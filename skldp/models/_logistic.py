@@ -1,16 +1,26 @@
 """Log-density of a logistic regression, given aggregated reports."""
 
+import math
+
 import numpy as np
 from scipy import optimize
 
 from skldp.models._covariance import matvec
 from skldp.models._label_moments import LabelMomentLikelihood, LabelMoments
-from skldp.models._regression_coordinates import RegressionCoordinates, coefficient_prior, guarded, in_units
+from skldp.models._regression_coordinates import (
+    CoupledCoordinates,
+    RegressionCoordinates,
+    StudentPrior,
+    coefficient_prior,
+    guarded,
+    in_units,
+)
 
 __all__ = ["LogisticMomentModel"]
 
 INTERCEPT_SCALE = 2.5
 COEFFICIENT_SCALE = 2.5  # of the heavy-tailed prior, in units of 1 / data_norm
+COEFFICIENT_SPREAD = 0.75  # of coordinates for heavy tails: somewhat more than that of the logarithm of the scale
 
 
 def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta, mean_scale):
@@ -76,6 +86,11 @@ class LogisticMomentModel:
         self.weights = protocol.y_weight, protocol.intercept_weight
         self.approximation = _PlugInModel(self, self.initial())
 
+    @property
+    def sampled(self):
+        """The same posterior in coordinates that suit trajectories."""
+        return CoupledLogisticModel(self)
+
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
         return natural(self.coordinates.expand(theta), self.x_unit)
@@ -115,6 +130,41 @@ class LogisticMomentModel:
         return point.log_prior() + sum(part.log_likelihood(moments) for part in self.likelihoods), None
 
 
+class CoupledLogisticModel(LogisticMomentModel):
+    """A logistic model in the coordinates of :class:`CoupledCoordinates`, which depend on the number of reports.
+
+    Parameters
+    ----------
+    model : LogisticMomentModel
+        The same in coordinates of its own, called theta.
+    """
+
+    def __init__(self, model):
+        vars(self).update(vars(model))
+        information = sum(part.information for part in self.likelihoods)
+        weight, constant = self.weights
+        # Where coefficients are small, E y x is half of the covariance of x times them, and E y half of the intercept.
+        coupling = 0.5 * model.coordinates.prior.scale * weight * math.sqrt(information)
+        told = 0.25 * (INTERCEPT_SCALE * weight * constant) ** 2 * information
+        self.coordinates: CoupledCoordinates = CoupledCoordinates(
+            model.coordinates, coupling, information, blend=told / (1 + told),
+            coef_spread=COEFFICIENT_SPREAD if isinstance(model.coordinates.prior, StudentPrior) else 0.0)
+        self.approximation = model.approximation.coupled(self.coordinates)
+
+    @property
+    def sampled(self):
+        """Itself."""
+        return self
+
+    def to_theta(self, coupled):
+        """Coordinates theta of those here, shape (n_points, n_params)."""
+        return self.coordinates.uncoupled(coupled)
+
+    def from_theta(self, theta):
+        """Coordinates here of theta, shape (n_points, n_params)."""
+        return self.coordinates.coupled(theta)
+
+
 class _PlugInModel:
     """As LogisticMomentModel, with the covariance of a report held at a pilot estimate: near it, and with a gradient.
 
@@ -136,17 +186,23 @@ class _PlugInModel:
                 self.pilot = found.x
         self._hold(self.pilot)
 
+    def coupled(self, coordinates):
+        """The same density in other coordinates."""
+        other = object.__new__(_PlugInModel)
+        vars(other).update(vars(self), coordinates=coordinates, pilot=coordinates.coupled(self.pilot[None])[0])
+        return other
+
     def initial(self):
         """The pilot estimate."""
         return self.pilot
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
-        return self.model.constrain(theta)
+        return natural(self.coordinates.expand(theta), self.model.x_unit)
 
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return self.log_density_and_gradient(theta)[0]
+        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
 
     def log_density_and_gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
@@ -164,6 +220,9 @@ class _PlugInModel:
         point = self.coordinates.expand(theta)
         moments = self.model.moments(point)
         value = point.log_prior()
+        if not slopes:
+            return value + sum(part.plug_in_value(moments, precision)[0]
+                               for part, precision in zip(self.model.likelihoods, self.precisions)), None
         none = np.zeros_like(point.coef)
         sums = [np.zeros_like(point.covariance), none, none[:, 0], none]
         for part, precision in zip(self.model.likelihoods, self.precisions):

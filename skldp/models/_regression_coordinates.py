@@ -3,6 +3,7 @@
 import numpy as np
 
 from skldp.models._covariance import CovarianceCoordinates, matvec
+from skldp.models._radial import Identity, RadialMap
 
 T_FREEDOM = 3.0
 _ASTRAY = 1e4  # scales of the prior; none reaches there
@@ -72,6 +73,12 @@ class CoupledCoordinates(RegressionCoordinates):
         The parameters and their priors.
     coupling : float
         How much narrower reports make :math:`\Sigma\theta` than the prior makes :math:`\theta`.
+    information : float
+        Inverse variance of an entry of the reported second moments of x.
+    blend : float, default=1.0
+        Share of :math:`\theta^Tm` that is added to the intercept: as much of it as reports tell.
+    coef_spread : float, default=0.0
+        Spread of the common size of the coefficients, on a logarithmic scale.
 
     Notes
     -----
@@ -83,13 +90,19 @@ class CoupledCoordinates(RegressionCoordinates):
 
     whose width hardly depends on :math:`\Sigma`; the divisor only keeps their size that of the coefficients. With an
     intercept, :math:`\alpha + \theta^Tm` takes its place: the mean of y, which reports tell. The density of the
-    coordinates has the Jacobian :math:`1/|K|`.
+    coordinates has the Jacobian :math:`1/|K|`. Where the size of the coefficients, or of the correlations, is itself
+    uncertain, they are images of a :class:`skldp.models._radial.RadialMap`.
     """
 
-    def __init__(self, plain, coupling):
+    def __init__(self, plain, coupling, information, blend=1.0, coef_spread=0.0):
         vars(self).update(vars(plain))
         self.plain = plain
-        self.coupling, self.size = coupling, 1 + coupling / (4 * self.n_features)
+        self.coupling, self.size, self.blend = coupling, 1 + coupling / (4 * self.n_features), blend
+        self.coef_map = RadialMap(self.n_features, self.prior.scale, coef_spread) if coef_spread else Identity()
+        told = 4 * self.n_features / np.sqrt(information) if information else np.inf  # of variances of 1/4d
+        rows = self._pieces[1]
+        self._rows = slice(rows.start + self.n_features, rows.stop)
+        self.row_map = self.matrices.correlation_prior.radial(self.matrices.n_params - self.n_features, told)
 
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
@@ -103,15 +116,16 @@ class CoupledCoordinates(RegressionCoordinates):
         """Coordinates here of plain ones."""
         point, theta = self.plain.expand(theta), theta.copy()
         theta[:, self._pieces[0]] += self.coupling * matvec(point.covariance, point.coef)
-        theta[:, self._pieces[0]] /= self.size
+        theta[:, self._pieces[0]] = self.coef_map.inverse(theta[:, self._pieces[0]] / self.size)
+        theta[:, self._rows] = self.row_map.inverse(theta[:, self._rows])
         if self.has_intercept:
-            theta[:, -1] += np.vecdot(point.coef, point.x_mean)
+            theta[:, -1] += self.blend * np.vecdot(point.coef, point.x_mean)
         return theta
 
     def uncoupled(self, theta):
         """Plain coordinates of those here."""
         point, theta = self.expand(theta), theta.copy()
-        theta[:, self._pieces[0]] = point.coef
+        theta[:, self._pieces[0]], theta[:, self._rows] = point.coef, point.rows.image
         if self.has_intercept:
             theta[:, -1] = point.intercept
         return theta
@@ -164,14 +178,17 @@ class CoupledPoint(RegressionPoint):
     """As RegressionPoint, from coordinates that are coupled with the covariance."""
 
     def __init__(self, coordinates, coupled, matrix, x_mean, response):
-        super().__init__(coordinates, coupled, matrix, x_mean, response)
+        d = coordinates.n_features
+        self.coupled, self.rows = coordinates.coef_map(coupled), coordinates.row_map(matrix[:, d:])
+        super().__init__(coordinates, self.coupled.image, np.concatenate([matrix[:, :d], self.rows.image], axis=1),
+                         x_mean, response)
         coupling = coordinates.coupling / coordinates.size * self.covariance
-        coupling.reshape(len(coupled), -1)[:, ::coordinates.n_features + 1] += 1 / coordinates.size
+        coupling.reshape(len(coupled), -1)[:, ::d + 1] += 1 / coordinates.size
         self.uncoupling = np.linalg.inv(coupling)
-        self.log_jacobian = -np.linalg.slogdet(coupling)[1]
-        self.coef = matvec(self.uncoupling, coupled)
+        self.log_jacobian = self.coupled.log_jacobian + self.rows.log_jacobian - np.linalg.slogdet(coupling)[1]
+        self.coef = matvec(self.uncoupling, self.coupled.image)
         if self.x_mean is not None:
-            self.intercept = self.intercept - np.vecdot(self.coef, x_mean)
+            self.intercept = self.intercept - coordinates.blend * np.vecdot(self.coef, x_mean)
 
     def log_prior(self):
         """Log-density of the prior, in the coordinates."""
@@ -188,13 +205,17 @@ class CoupledPoint(RegressionPoint):
         pieces = []
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
-            by_coef -= by_intercept[:, None] * self.x_mean
-            by_mean = by_mean - by_intercept[:, None] * self.coef - self.x_mean / self.coordinates.mean_scale**2
+            blended = self.coordinates.blend * by_intercept[:, None]
+            by_coef -= blended * self.x_mean
+            by_mean = by_mean - blended * self.coef - self.x_mean / self.coordinates.mean_scale**2
             pieces = [by_mean, by_intercept[:, None]]
         by_coupled = matvec(self.uncoupling, by_coef)
         change = by_coupled[:, :, None] * self.coef[:, None, :] + self.uncoupling
         change *= self.coordinates.coupling / self.coordinates.size
-        return np.concatenate([by_coupled, self.matrix.pull_back(by_covariance - change), *pieces], axis=1)
+        by_matrix = self.matrix.pull_back(by_covariance - change)
+        d = self.coordinates.n_features
+        return np.concatenate([self.coupled.pull_back(by_coupled), by_matrix[:, :d],
+                               self.rows.pull_back(by_matrix[:, d:]), *pieces], axis=1)
 
 
 def guarded(evaluate, theta, slopes, scale=1.0):

@@ -114,7 +114,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
     memory = _memory_of(start, guarded)
-    searched = GuardedModel(model.approximation) if hasattr(model, "approximation") else guarded
+    searched = GuardedModel(walked.approximation) if hasattr(walked, "approximation") else guarded
     if memory is None or memory.covariance is None or inference == "laplace":
         mode, memory = find_mode(searched, None if memory is None else memory.mode), None
     else:

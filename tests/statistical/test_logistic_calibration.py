@@ -64,14 +64,7 @@ def scores_of(case, n_fits, break_model=None):
             posterior = model.fit_reports(aggregate).posterior_
         else:
             posterior = sample(break_model(model, aggregate), seed=seed, **sampling)
-        row = []
-        for name in ("coef", "intercept", "covariance"):
-            if name in truth:
-                draws = posterior.draws[name].reshape(-1, *np.shape(truth[name]))
-                below = (draws < truth[name]).sum(axis=0)
-                ranks = ndtri((below + 0.5) / (len(draws) + 1))
-                row += (np.diag(ranks) if name == "covariance" else np.atleast_1d(ranks)).tolist()
-        scores.append(row)
+        scores.append(ranks_of(posterior, truth))
     return np.array(scores)
 
 
@@ -85,32 +78,59 @@ def test_posterior_is_calibrated(case):
     assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
 
 
-def draw_learned_truth(rng, d, n_clients):
-    """Parameters from the learned prior of the covariance, by its definition."""
-    eta, shape, mean = (rng.choice(grid) for grid in (priors.LEARNED_ETAS, priors.LEARNED_SHAPES,
-                                                      priors.LEARNED_VARIANCES))
-    freedom = d + 2 * eta - 2
-    a = rng.standard_t(freedom) / np.sqrt(freedom)
-    factor = np.array([[1.0, 0.0], np.array([a, 1]) / np.hypot(a, 1)])
-    factor *= np.sqrt(rng.gamma(shape, mean / d / shape, size=d))[:, None]
-    coef = rng.normal(scale=PRIORS["prior_scale"], size=d)
-    X = rng.normal(size=(n_clients, d)) @ factor.T
-    return coef, factor @ factor.T, X, rng.random(n_clients) < expit(X @ coef)
+def draw_factor(rng, d):
+    """Rows of unit length whose correlations are from the learned prior, by its definition: each row is a t."""
+    eta, factor = rng.choice(priors.LEARNED_ETAS), np.eye(d)
+    for n in range(1, d):
+        freedom = d + 2 * eta - 1 - n
+        factor[n, :n] = rng.standard_normal(n) / np.sqrt(rng.chisquare(freedom))
+    return factor / np.linalg.norm(factor, axis=1, keepdims=True)
+
+
+def ranks_of(posterior, truth):
+    """Standard normal scores of true parameters; of a covariance matrix, those of its lower triangle."""
+    row = []
+    for name, true in truth.items():
+        draws = posterior.draws[name].reshape(-1, *np.shape(true))
+        scores = ndtri(((draws < true).sum(axis=0) + 0.5) / (len(draws) + 1))
+        row += (scores[np.tril_indices(len(true))] if name == "covariance" else np.atleast_1d(scores)).tolist()
+    return row
 
 
 def test_learned_covariances_are_calibrated(monkeypatch):
     # A hundredth of what is possible, so that hardly any record is clipped.
     monkeypatch.setattr(priors, "LEARNED_VARIANCES", np.geomspace(0.003, 0.02, 4))
-    scores = []
+    scores, d = [], 2
     for seed in range(N_FITS):
-        coef, covariance, X, y = draw_learned_truth(np.random.default_rng(seed), 2, 40_000)
+        rng = np.random.default_rng(seed)
+        shape, mean = rng.choice(priors.LEARNED_SHAPES), rng.choice(priors.LEARNED_VARIANCES)
+        factor = draw_factor(rng, d) * np.sqrt(rng.gamma(shape, mean / d / shape, size=d))[:, None]
+        truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
+        X = rng.normal(size=(40_000, d)) @ factor.T
+        y = rng.random(len(X)) < expit(X @ truth["coef"])
         model = LDPBayesLogisticRegression(epsilon=20.0, classes=[False, True], fit_intercept=False, random_state=seed,
                                            prior_scale=PRIORS["prior_scale"], covariance_scale="learned",
                                            lkj_eta="learned", **SAMPLING).fit(X, y)
-        draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in model.posterior_.draws.items()}
-        pairs = [*zip(draws["coef"].T, coef), *((draws["covariance"][:, i, j], covariance[i, j])
-                                                for i, j in ((0, 0), (1, 1), (0, 1)))]
-        scores.append([ndtri(((values < true).sum() + 0.5) / (len(values) + 1)) for values, true in pairs])
+        scores.append(ranks_of(model.posterior_, truth))
+    assert worst_p_value(np.array(scores)) > LEVEL
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 20.0])
+def test_default_priors_are_calibrated(epsilon, monkeypatch):
+    """Coefficients with heavy tails and learned correlations, where reports tell little and where they tell much."""
+    monkeypatch.setattr("skldp.models._logistic.COEFFICIENT_SCALE", 10.0)  # records are a tenth of what they may be
+    scores, d = [], 3
+    known = {name: PRIORS[name] for name in ("covariance_scale", "mean_scale")}
+    for seed in range(N_FITS):
+        rng = np.random.default_rng(seed)
+        factor = draw_factor(rng, d) * rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
+        truth = {"coef": 10.0 * rng.standard_normal(d) / np.sqrt(rng.chisquare(3) / 3),
+                 "intercept": rng.normal(scale=INTERCEPT_SCALE), "covariance": factor @ factor.T}
+        X = rng.normal(scale=PRIORS["mean_scale"], size=d) + rng.normal(size=(40_000, d)) @ factor.T
+        y = rng.random(len(X)) < expit(X @ truth["coef"] + truth["intercept"])
+        model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[False, True], random_state=seed, **known,
+                                           **SAMPLING).fit(X, y)
+        scores.append(ranks_of(model.posterior_, truth))
     assert worst_p_value(np.array(scores)) > LEVEL
 
 
