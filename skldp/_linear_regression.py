@@ -48,9 +48,10 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
         uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300.
-    mean_scale : "auto" or float, default="auto"
+    mean_scale : "auto", "learned" or float, default="auto"
         Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
-        columns were centred with public constants: an intercept then costs little.
+        columns were centred with public constants: an intercept then costs little. "learned" from the reports, it is
+        between R/200 and R/2.
     y_weight, intercept_weight : "auto" or float, default="auto"
         Weights of the response and of the constant in a report, where the record has length 1. The larger, the less
         noise on the moments with that entry and the more on all others; 1 and :math:`\sqrt{1/2}` for "auto".
@@ -165,7 +166,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             covariance_scale=check_scale(self.covariance_scale, "covariance_scale", ("auto", "learned")),
             sigma_scale=check_scale(self.sigma_scale, "sigma_scale"),
             lkj_eta=check_scale(self.lkj_eta, "lkj_eta", ("learned",)),
-            mean_scale=check_scale(self.mean_scale, "mean_scale"),
+            mean_scale=check_scale(self.mean_scale, "mean_scale", ("auto", "learned")),
         )]
 
     def _describe(self, posterior, aggregate):

@@ -55,11 +55,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     lkj_eta : "auto", "learned" or float, default="auto"
         Parameter of the LKJ prior of the correlations of x; large, 20 say, where columns are known to be nearly
         uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300. "auto" is
-        "learned" for statistics and 2 for inputs and for ``inference="laplace"``, which would take the mode of what is
-        learned for all of it.
-    mean_scale : "auto" or float, default="auto"
-        Standard deviation of the means of x, with an intercept; R/2 for "auto". Give a small number, R/50 say, where
-        columns were centred with public constants: an intercept then costs little.
+        "learned" for statistics, and 2 for inputs and for ``inference="laplace"``, which knows the mode alone.
+    mean_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the means of x, with an intercept: small, R/50 say, where columns were centred with public
+        constants. "learned" from the reports, it is between R/200 and R/2, and columns that are centred are found to be
+        so. "auto" is "learned" for statistics, and R/2 for inputs and for ``inference="laplace"``.
     budget_split : float, default=0.5
         Share of epsilon that the label gets, for inputs.
     link : {"quadrature", "probit", "chebyshev"}, default="quadrature"
@@ -228,11 +228,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
     def _models(self, aggregate):
         learned = self.collect == "statistics" and self.inference == "mcmc"
-        lkj_eta = check_scale(self.lkj_eta, "lkj_eta", ("auto", "learned"))
         priors = {"prior_scale": check_scale(self.prior_scale, "prior_scale"),
-                  "covariance_scale": check_scale(self.covariance_scale, "covariance_scale", ("auto", "learned")),
-                  "lkj_eta": ("learned" if learned else 2.0) if lkj_eta == "auto" else lkj_eta,
-                  "mean_scale": check_scale(self.mean_scale, "mean_scale")}
+                  "covariance_scale": _scale_or(self.covariance_scale, "covariance_scale", "auto"),
+                  "lkj_eta": _scale_or(self.lkj_eta, "lkj_eta", "learned" if learned else 2.0),
+                  "mean_scale": _scale_or(self.mean_scale, "mean_scale", "learned" if learned else "auto")}
         if self.collect == "statistics":
             return [LogisticMomentModel(aggregate, **priors)]
         return [LogisticRecordModel(aggregate, fit_intercept=self.fit_intercept, link=self.link, **priors)]
@@ -309,6 +308,12 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         # Thirty noisy reports of a check's small data set do not carry a good fit.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _scale_or(value, name, default):
+    """Return "learned" or a positive float, or the default for "auto"."""
+    value = check_scale(value, name, ("auto", "learned"))
+    return default if value == "auto" else value
 
 
 def _averaged_odds(predictor):

@@ -4,7 +4,8 @@ from functools import cached_property
 
 import numpy as np
 
-from skldp.models._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales, NormalScales
+from skldp.models._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales
+from skldp.models._vector_priors import NormalPrior
 
 
 class CovarianceCoordinates:
@@ -49,7 +50,7 @@ class CovarianceCoordinates:
         self.correlation_prior = (LearnedCorrelations(n_features) if eta == "learned" else
                                   FixedCorrelations(n_features, eta))
         self.scale_prior = (LearnedScales(n_features) if scale == "learned" else
-                            NormalScales(0.5 if scale == "auto" else scale))
+                            NormalPrior(0.5 if scale == "auto" else scale))
         self.rows, self.columns = np.tril_indices(n_features, -1)
         self.places = self.rows * n_features + self.columns
         self.n_params = n_features * (n_features + 1) // 2

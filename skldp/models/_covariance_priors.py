@@ -9,7 +9,7 @@ needs no coordinate of its own.
 import numpy as np
 from scipy.special import gammaln
 
-from skldp.models._radial import Identity, RadialMap
+from skldp.models._radial import Identity, radial_between
 
 LEARNED_ETAS = np.geomspace(1.0, 300.0, 16)
 LEARNED_SHAPES = np.geomspace(0.5, 32.0, 7)
@@ -58,19 +58,7 @@ class LearnedCorrelations:
         not beyond what reports tell. The logarithm is spread over the range in between.
         """
         least, most = (2 * self.exponents[[-1, 0]]) ** -0.5
-        most = min(most, max(told, 1.01 * least))
-        return RadialMap(n, np.sqrt(least * most), np.log(most / least) / 3)
-
-
-class NormalScales:
-    """Independent normal signed scales."""
-
-    def __init__(self, scale):
-        self.scale = scale
-
-    def __call__(self, scales):
-        """Log-density of signed scales and its gradient."""
-        return -0.5 * np.vecdot(scales, scales) / self.scale**2, -scales / self.scale**2
+        return radial_between(n, least, min(most, told))
 
 
 class LearnedScales:

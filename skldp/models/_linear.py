@@ -6,9 +6,8 @@ import numpy as np
 
 from skldp.models._covariance import matvec
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
-from skldp.models._regression_coordinates import (
-    CoupledCoordinates, RegressionCoordinates, coefficient_prior, guarded, in_units,
-)
+from skldp.models._regression_coordinates import CoupledCoordinates, RegressionCoordinates, guarded
+from skldp.models._vector_priors import coefficient_prior, in_units
 from skldp.protocols._moment_protocol import MomentProtocol
 
 __all__ = ["LinearModel"]
@@ -30,8 +29,8 @@ class LinearModel:
         Scale of the half-normal prior of the noise; :math:`R_y/2` by default.
     lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
-    mean_scale : "auto" or float, default="auto"
-        Standard deviation of the means of x, where there is an intercept; R/2 by default.
+    mean_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the means of x, where there is an intercept; R/2 for "auto".
 
     Notes
     -----
@@ -62,6 +61,7 @@ class LinearModel:
         kind = MomentLikelihood if isinstance(protocol, MomentProtocol) else RecordLikelihood
         self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
+        self.constant = getattr(protocol, "intercept_weight", 1.0)  # records come with their means as they are
         self.x_unit, self.y_unit, self.y_offset = protocol.data_norm, protocol.y_scale, protocol.y_offset
         self.sigma_scale = 0.5 if isinstance(sigma_scale, str) else sigma_scale / self.y_unit
         self.coordinates = RegressionCoordinates(
@@ -171,7 +171,8 @@ class CoupledLinearModel(LinearModel):
         vars(self).update(vars(model))
         information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
         coupling = model.coordinates.prior.scale * self.y_weight * math.sqrt(information)
-        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling, information)
+        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling, information,
+                                                                  constant=self.constant)
 
     @property
     def sampled(self):

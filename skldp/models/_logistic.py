@@ -10,11 +10,9 @@ from skldp.models._label_moments import LabelMomentLikelihood, LabelMoments
 from skldp.models._regression_coordinates import (
     CoupledCoordinates,
     RegressionCoordinates,
-    StudentPrior,
-    coefficient_prior,
     guarded,
-    in_units,
 )
+from skldp.models._vector_priors import StudentPrior, coefficient_prior, in_units
 
 __all__ = ["LogisticMomentModel"]
 
@@ -54,8 +52,8 @@ class LogisticMomentModel:
         Standard deviation of the signed scales of x, R/2 for "auto"; or variances whose mean and shape are learned.
     lkj_eta : "learned" or float, default=2.0
         Parameter of the LKJ prior of the correlations of x.
-    mean_scale : "auto" or float, default="auto"
-        Standard deviation of the means of x, where there is an intercept; R/2 by default.
+    mean_scale : "auto", "learned" or float, default="auto"
+        Standard deviation of the means of x, where there is an intercept; R/2 for "auto".
 
     Notes
     -----
@@ -148,7 +146,8 @@ class CoupledLogisticModel(LogisticMomentModel):
         told = 0.25 * (INTERCEPT_SCALE * weight * constant) ** 2 * information
         self.coordinates: CoupledCoordinates = CoupledCoordinates(
             model.coordinates, coupling, information, blend=told / (1 + told),
-            coef_spread=COEFFICIENT_SPREAD if isinstance(model.coordinates.prior, StudentPrior) else 0.0)
+            coef_spread=COEFFICIENT_SPREAD if isinstance(model.coordinates.prior, StudentPrior) else 0.0,
+            constant=constant)
         self.approximation = model.approximation.coupled(self.coordinates)
 
     @property

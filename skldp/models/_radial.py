@@ -63,6 +63,12 @@ class RadialMap:
         return a * np.exp(-self.log_scale - self.exponent(np.exp(0.5 * (low + high)))[0])[:, None]
 
 
+def radial_between(n, least, most):
+    """The map for a common size that may be anything between two sizes, as long as these are not one."""
+    most = max(most, 1.01 * least)
+    return RadialMap(n, np.sqrt(least * most), np.log(most / least) / 3)
+
+
 class Identity:
     """The map that changes nothing, in place of a :class:`RadialMap`."""
 

@@ -1,11 +1,13 @@
 """Unconstrained coordinates and priors that the regressions share."""
 
+from functools import cached_property
+
 import numpy as np
 
 from skldp.models._covariance import CovarianceCoordinates, matvec
 from skldp.models._radial import Identity, RadialMap
+from skldp.models._vector_priors import mean_prior
 
-T_FREEDOM = 3.0
 _ASTRAY = 1e4  # scales of the prior; none reaches there
 
 
@@ -26,14 +28,14 @@ class RegressionCoordinates:
         Standard deviation of the signed scales of x; 1/2 for "auto"; "learned" from the reports.
     lkj_eta : "learned" or float
         Parameter of the LKJ prior of the correlations of x.
-    mean_scale : "auto" or float
-        Standard deviation of the means of x; 1/2 for "auto".
+    mean_scale : "auto", "learned" or float
+        Standard deviation of the means of x; 1/2 for "auto"; "learned" from the reports.
     """
 
     def __init__(self, n_features, has_intercept, prior, intercept_scale, covariance_scale, lkj_eta, mean_scale):
         self.n_features, self.has_intercept, self.prior = n_features, bool(has_intercept), prior
         self.intercept_scale = intercept_scale
-        self.mean_scale = 0.5 if isinstance(mean_scale, str) else mean_scale
+        self.mean_prior = mean_prior(mean_scale, n_features)
         self.matrices = CovarianceCoordinates(n_features, covariance_scale, lkj_eta)
         sizes = [n_features, self.matrices.n_params, n_features * self.has_intercept, int(self.has_intercept)]
         ends = np.cumsum(sizes).tolist()
@@ -50,7 +52,7 @@ class RegressionCoordinates:
 
     def likely_mean(self, estimate):
         """An estimate of the mean of x, pulled to where the prior has it."""
-        most = min(0.5, 3 * self.mean_scale)
+        most = min(0.5, 3 * self.mean_prior.scale)
         return np.clip(estimate, -most, most)
 
     def prior_start(self):
@@ -79,6 +81,8 @@ class CoupledCoordinates(RegressionCoordinates):
         Share of :math:`\theta^Tm` that is added to the intercept: as much of it as reports tell.
     coef_spread : float, default=0.0
         Spread of the common size of the coefficients, on a logarithmic scale.
+    constant : float, default=1.0
+        Weight of the constant in a report: reports tell the means of x with an error that is the smaller for it.
 
     Notes
     -----
@@ -90,19 +94,21 @@ class CoupledCoordinates(RegressionCoordinates):
 
     whose width hardly depends on :math:`\Sigma`; the divisor only keeps their size that of the coefficients. With an
     intercept, :math:`\alpha + \theta^Tm` takes its place: the mean of y, which reports tell. The density of the
-    coordinates has the Jacobian :math:`1/|K|`. Where the size of the coefficients, or of the correlations, is itself
-    uncertain, they are images of a :class:`skldp.models._radial.RadialMap`.
+    coordinates has the Jacobian :math:`1/|K|`. Where the size of the coefficients, of the correlations or of the means
+    of x is itself uncertain, they are images of a :class:`skldp.models._radial.RadialMap`.
     """
 
-    def __init__(self, plain, coupling, information, blend=1.0, coef_spread=0.0):
+    def __init__(self, plain, coupling, information, blend=1.0, coef_spread=0.0, constant=1.0):
         vars(self).update(vars(plain))
         self.plain = plain
         self.coupling, self.size, self.blend = coupling, 1 + coupling / (4 * self.n_features), blend
         self.coef_map = RadialMap(self.n_features, self.prior.scale, coef_spread) if coef_spread else Identity()
-        told = 4 * self.n_features / np.sqrt(information) if information else np.inf  # of variances of 1/4d
+        error = 1 / np.sqrt(information) if information else np.inf
         rows = self._pieces[1]
         self._rows = slice(rows.start + self.n_features, rows.stop)
+        told = 4 * self.n_features * error  # of variances of 1/4d
         self.row_map = self.matrices.correlation_prior.radial(self.matrices.n_params - self.n_features, told)
+        self.mean_map = self.mean_prior.radial(self.n_features, error / constant) if self.has_intercept else Identity()
 
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
@@ -119,6 +125,7 @@ class CoupledCoordinates(RegressionCoordinates):
         theta[:, self._pieces[0]] = self.coef_map.inverse(theta[:, self._pieces[0]] / self.size)
         theta[:, self._rows] = self.row_map.inverse(theta[:, self._rows])
         if self.has_intercept:
+            theta[:, self._pieces[2]] = self.mean_map.inverse(point.x_mean)
             theta[:, -1] += self.blend * np.vecdot(point.coef, point.x_mean)
         return theta
 
@@ -127,7 +134,7 @@ class CoupledCoordinates(RegressionCoordinates):
         point, theta = self.expand(theta), theta.copy()
         theta[:, self._pieces[0]], theta[:, self._rows] = point.coef, point.rows.image
         if self.has_intercept:
-            theta[:, -1] = point.intercept
+            theta[:, self._pieces[2]], theta[:, -1] = point.x_mean, point.intercept
         return theta
 
 
@@ -144,33 +151,34 @@ class RegressionPoint:
 
     def __init__(self, coordinates, coef, matrix, x_mean, intercept):
         self.coordinates, self.coef = coordinates, coef
-        self._prior = None
         self.matrix = coordinates.matrices.expand(matrix)
         self.covariance = self.matrix.covariance
         self.x_mean = x_mean if coordinates.has_intercept else None
         self.intercept = intercept[:, 0] if coordinates.has_intercept else None
 
-    @property
+    @cached_property
     def coef_prior(self):
         """Log-density of the coefficients with its gradient."""
-        if self._prior is None:
-            self._prior = self.coordinates.prior(self.coef)
-        return self._prior
+        return self.coordinates.prior(self.coef)
+
+    @cached_property
+    def mean_prior(self):
+        """Log-density of the means of x with its gradient."""
+        return self.coordinates.mean_prior(self.x_mean)
 
     def log_prior(self):
         """Log-density of the prior."""
         value = self.coef_prior[0] + self.matrix.log_prior()
         if self.x_mean is None:
             return value
-        scaled = self.intercept / self.coordinates.intercept_scale
-        return value - 0.5 * np.vecdot(self.x_mean, self.x_mean) / self.coordinates.mean_scale**2 - 0.5 * scaled**2
+        return value + self.mean_prior[0] - 0.5 * (self.intercept / self.coordinates.intercept_scale) ** 2
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         """Gradient in the coordinates, prior included, of slopes in the parameters."""
         pieces = [by_coef + self.coef_prior[1], self.matrix.pull_back(by_covariance)]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
-            pieces += [by_mean - self.x_mean / self.coordinates.mean_scale**2, by_intercept[:, None]]
+            pieces += [by_mean + self.mean_prior[1], by_intercept[:, None]]
         return np.concatenate(pieces, axis=1)
 
 
@@ -180,15 +188,17 @@ class CoupledPoint(RegressionPoint):
     def __init__(self, coordinates, coupled, matrix, x_mean, response):
         d = coordinates.n_features
         self.coupled, self.rows = coordinates.coef_map(coupled), coordinates.row_map(matrix[:, d:])
+        self.means = coordinates.mean_map(x_mean)
         super().__init__(coordinates, self.coupled.image, np.concatenate([matrix[:, :d], self.rows.image], axis=1),
-                         x_mean, response)
+                         self.means.image, response)
         coupling = coordinates.coupling / coordinates.size * self.covariance
         coupling.reshape(len(coupled), -1)[:, ::d + 1] += 1 / coordinates.size
         self.uncoupling = np.linalg.inv(coupling)
-        self.log_jacobian = self.coupled.log_jacobian + self.rows.log_jacobian - np.linalg.slogdet(coupling)[1]
+        self.log_jacobian = (self.coupled.log_jacobian + self.rows.log_jacobian + self.means.log_jacobian
+                             - np.linalg.slogdet(coupling)[1])
         self.coef = matvec(self.uncoupling, self.coupled.image)
         if self.x_mean is not None:
-            self.intercept = self.intercept - coordinates.blend * np.vecdot(self.coef, x_mean)
+            self.intercept = self.intercept - coordinates.blend * np.vecdot(self.coef, self.x_mean)
 
     def log_prior(self):
         """Log-density of the prior, in the coordinates."""
@@ -207,8 +217,8 @@ class CoupledPoint(RegressionPoint):
             by_intercept = by_intercept - self.intercept / self.coordinates.intercept_scale**2
             blended = self.coordinates.blend * by_intercept[:, None]
             by_coef -= blended * self.x_mean
-            by_mean = by_mean - blended * self.coef - self.x_mean / self.coordinates.mean_scale**2
-            pieces = [by_mean, by_intercept[:, None]]
+            by_mean = by_mean - blended * self.coef + self.mean_prior[1]
+            pieces = [self.means.pull_back(by_mean), by_intercept[:, None]]
         by_coupled = matvec(self.uncoupling, by_coef)
         change = by_coupled[:, :, None] * self.coef[:, None, :] + self.uncoupling
         change *= self.coordinates.coupling / self.coordinates.size
@@ -229,39 +239,3 @@ def guarded(evaluate, theta, slopes, scale=1.0):
     with np.errstate(all="ignore"):
         value, slope = evaluate(theta, slopes)
     return np.where(astray | np.isnan(value), -np.inf, value), slope
-
-
-class StudentPrior:
-    r""":math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`: a Gaussian whose scale is learned, integrated out."""
-
-    def __init__(self, scale, n_features):
-        self.scale, self.power = scale, T_FREEDOM + n_features
-
-    def __call__(self, coef):
-        """Log-density of coefficients and its gradient."""
-        width = T_FREEDOM * self.scale**2
-        excess = np.vecdot(coef, coef) / width
-        return -0.5 * self.power * np.log1p(excess), -self.power / width * coef / (1 + excess)[:, None]
-
-
-class NormalCoefficients:
-    """Independent normal coefficients."""
-
-    def __init__(self, scale):
-        self.scale = scale
-
-    def __call__(self, coef):
-        """Log-density of coefficients and its gradient."""
-        return -0.5 * np.vecdot(coef, coef) / self.scale**2, -coef / self.scale**2
-
-
-def in_units(scale, unit):
-    """A scale of the data in public units; "auto" stays."""
-    return scale if isinstance(scale, str) else scale / unit
-
-
-def coefficient_prior(prior_scale, unit, auto_scale, n_features):
-    """The prior of coefficients in public units, for a scale in the units of the data."""
-    if isinstance(prior_scale, str):
-        return StudentPrior(auto_scale, n_features)
-    return NormalCoefficients(prior_scale * unit)

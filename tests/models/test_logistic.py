@@ -348,7 +348,7 @@ def test_under_noise_the_approximation_differs_from_the_density_by_little():
 def test_gradient_of_the_approximation_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
     model = model_of(aggregate, kind, intercept, prior_scale=prior_scale, covariance_scale=0.3, lkj_eta=1.5,
-                     mean_scale=0.1)
+                     mean_scale="learned" if d == 4 else 0.1)
     theta, step, held = points(model, 4), 1e-5, model.approximation
     value, gradient = held.log_density_and_gradient(theta)
     np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
@@ -358,14 +358,15 @@ def test_gradient_of_the_approximation_matches_finite_differences(kind, intercep
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
 
 
-COUPLED = [(1, "auto", 1.5), (2, 0.7, "learned"), (4, "auto", "learned"), (3, "auto", 1.5)]
+COUPLED = [(1, "auto", 1.5, "learned"), (2, 0.7, "learned", "auto"), (4, "auto", "learned", "learned"),
+           (3, "auto", 1.5, 0.1)]
 
 
 @with_and_without
-@pytest.mark.parametrize("d, prior_scale, lkj_eta", COUPLED)
-def test_gradient_in_coupled_coordinates_matches_finite_differences(intercept, d, prior_scale, lkj_eta):
+@pytest.mark.parametrize("d, prior_scale, lkj_eta, mean_scale", COUPLED)
+def test_gradient_in_coupled_coordinates_matches_finite_differences(intercept, d, prior_scale, lkj_eta, mean_scale):
     aggregate = aggregate_of("sphere", d, intercept, epsilon=5.0) + aggregate_of("sphere", d, intercept, seed=1)
-    model = LogisticMomentModel(aggregate, prior_scale=prior_scale, lkj_eta=lkj_eta).sampled
+    model = LogisticMomentModel(aggregate, prior_scale=prior_scale, lkj_eta=lkj_eta, mean_scale=mean_scale).sampled
     held, step = model.approximation, 1e-5
     theta = held.pilot + 0.3 * points(model, 4)
     value, gradient = held.log_density_and_gradient(theta)
@@ -376,9 +377,10 @@ def test_gradient_in_coupled_coordinates_matches_finite_differences(intercept, d
 
 
 @with_and_without
-@pytest.mark.parametrize("d, prior_scale, lkj_eta", COUPLED)
-def test_coupled_coordinates_are_the_same_posterior(intercept, d, prior_scale, lkj_eta):
-    model = LogisticMomentModel(aggregate_of("sphere", d, intercept, 3000), prior_scale=prior_scale, lkj_eta=lkj_eta)
+@pytest.mark.parametrize("d, prior_scale, lkj_eta, mean_scale", COUPLED)
+def test_coupled_coordinates_are_the_same_posterior(intercept, d, prior_scale, lkj_eta, mean_scale):
+    model = LogisticMomentModel(aggregate_of("sphere", d, intercept, 3000), prior_scale=prior_scale, lkj_eta=lkj_eta,
+                                mean_scale=mean_scale)
     coupled, step = model.sampled, 1e-5
     assert coupled.sampled is coupled
     for walked in coupled.approximation.pilot + 0.3 * points(model, 4):
@@ -400,7 +402,8 @@ def test_coupled_coordinates_are_the_same_posterior(intercept, d, prior_scale, l
 @with_and_without
 def test_without_reports_coupled_coordinates_are_the_prior(intercept):
     protocol = protocol_of("sphere", 3, intercept)
-    model = LogisticMomentModel(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), lkj_eta="learned")
+    model = LogisticMomentModel(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), lkj_eta="learned",
+                                mean_scale="learned")
     coupled = model.sampled
     assert (coupled.coordinates.coupling, coupled.coordinates.blend) == (0.0, 0.0)
     theta = points(model)
