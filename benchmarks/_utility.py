@@ -19,7 +19,7 @@ SHORT = {"n_walkers": 12, "n_warmup": 80, "n_draws": 50}
 STYLES = defaultdict(lambda: "-", sgd="--", no=":", zero=":")
 
 
-def arguments_of(doc, quick, repeats=30):
+def arguments_of(doc, quick, repeats):
     """The command line that the utility figures share."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=quick)
@@ -36,16 +36,16 @@ def silent(task, *arguments):
         return task(*arguments)
 
 
-def run(task, methods, pairs, repeats, jobs, table):
+def run(task, methods, pairs, epsilons, repeats, jobs, table):
     """Scores of every method, epsilon and repeat; rows of means are written as they come."""
     rows = []
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
-            tqdm(total=sum(repeats.values()), unit="repeat", mininterval=1) as bar, \
+            tqdm(total=len(epsilons) * repeats, unit="repeat", mininterval=1) as bar, \
             Parallel(n_jobs=jobs, return_as="generator") as pool:
-        for epsilon, number in repeats.items():
+        for epsilon in epsilons:
             bar.set_description(f"epsilon {epsilon:g}")
             results = []
-            for result in pool(delayed(silent)(task, epsilon, repeat) for repeat in range(number)):
+            for result in pool(delayed(silent)(task, epsilon, repeat) for repeat in range(repeats)):
                 results.append(result)
                 bar.update()
             rows += [summary(method, epsilon, results) for method in methods]
@@ -104,20 +104,20 @@ def draw(table, path, methods, panels, label, sign=1.0):
     save_figure(plt, figure, path)
 
 
-def main(name, title, doc, quick, task, data, seed, methods, pairs, panels, epsilons, label, sign=1.0, more=()):
-    """Run the repeats (three times as many for the epsilons in `more`), print and write the table, draw the figure."""
-    arguments = arguments_of(doc, quick)
+def main(name, title, doc, quick, task, data, seed, methods, pairs, panels, epsilons, label, sign=1.0, repeats=30):
+    """Run the repeats, print and write the table, draw the figure."""
+    arguments = arguments_of(doc, quick, repeats)
     folder = results_folder(arguments.quick)
     table, figure = folder / f"{name}.csv", folder / f"{name}.png"
     if not arguments.figure_only:
-        repeats = {epsilon: arguments.repeats * (3 if epsilon in more else 1) for epsilon in epsilons}
+        repeats = arguments.repeats
         if arguments.quick:
-            repeats = {epsilons[-1]: 2}
+            epsilons, repeats = epsilons[-1:], 2
         print_header(title, "joblib", "emcee", "scikit-learn", seed=seed)
         make_ready(data, quick=arguments.quick)
-        print(f"{arguments.jobs} processes; {max(repeats.values())} repeats at most, each with its own split and noise\n")
+        print(f"{arguments.jobs} processes; {repeats} repeats, each with its own split and noise\n")
         start = time.perf_counter()
-        rows = run(task, methods, pairs, repeats, arguments.jobs, table)
+        rows = run(task, methods, pairs, epsilons, repeats, arguments.jobs, table)
         print_scores(rows, methods, sign)
         print("Differences on the same splits, above zero where the first is better")
         print_scores(rows, {f"{one} - {other}": f"{one} - {other}" for one, other in pairs})

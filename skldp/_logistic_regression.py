@@ -21,7 +21,7 @@ from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 
 DEFAULT_Y_WEIGHT = 1.0
-DEFAULT_INTERCEPT_WEIGHT = 0.7
+DEFAULT_INTERCEPT_WEIGHT = 0.3
 _PREDICTING_ROWS = 1 << 12  # rows whose probabilities are averaged over all draws at a time
 
 
@@ -66,7 +66,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         For inputs, how the probability of a label is averaged over what is not known of its record: exactly, by a
         closed form that is off by up to 0.02, or by the paper's polynomial.
     y_weight, intercept_weight : "auto" or float, default="auto"
-        Weights of the label and of the constant in a report of statistics, where the record has length 1; 1 and 0.7
+        Weights of the label and of the constant in a report of statistics, where the record has length 1; 1 and 0.3
         for "auto".
     inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.

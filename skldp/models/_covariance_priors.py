@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from skldp.models._radial import Identity, radial_between
 
-LEARNED_ETAS = np.geomspace(1.0, 300.0, 16)
+LEARNED_ETAS = np.geomspace(1.0, 300.0, 64)  # so many that the mixture has no hills, which would hold walkers
 LEARNED_SHAPES = np.geomspace(0.5, 32.0, 7)
 LEARNED_VARIANCES = np.geomspace(0.05, 1.0, 8)  # of a column, in units of R^2 / d
 
@@ -32,7 +32,7 @@ class FixedCorrelations:
 
 
 class LearnedCorrelations:
-    r"""LKJ with a log-uniform :math:`\eta` between 1 and 300, on 16 points.
+    r"""LKJ with a log-uniform :math:`\eta` between 1 and 300, on 64 points.
 
     Notes
     -----

@@ -141,11 +141,12 @@ class CoupledLogisticModel(LogisticMomentModel):
         vars(self).update(vars(model))
         information = sum(part.information for part in self.likelihoods)
         weight, constant = self.weights
-        # Where coefficients are small, E y x is half of the covariance of x times them, and E y half of the intercept.
+        # Where coefficients are small, E y x is half of the covariance of x times them, and E y half of the intercept;
+        # where they are large, E y tells less, and what is added to the intercept would have to be followed far.
         coupling = 0.5 * model.coordinates.prior.scale * weight * math.sqrt(information)
         told = 0.25 * (INTERCEPT_SCALE * weight * constant) ** 2 * information
         self.coordinates: CoupledCoordinates = CoupledCoordinates(
-            model.coordinates, coupling, information, blend=told / (1 + told),
+            model.coordinates, coupling, information, blend=told / (10 + told),
             coef_spread=COEFFICIENT_SPREAD if isinstance(model.coordinates.prior, StudentPrior) else 0.0,
             constant=constant)
         self.approximation = model.approximation.coupled(self.coordinates)

@@ -6,7 +6,7 @@ from skldp.models._covariance_priors import mixed
 from skldp.models._radial import Identity, radial_between
 
 T_FREEDOM = 3.0
-LEARNED_MEANS = np.geomspace(0.005, 0.5, 16)  # standard deviations, in units of R
+LEARNED_MEANS = np.geomspace(0.005, 0.5, 64)  # standard deviations, in units of R
 
 
 class NormalPrior:
@@ -38,7 +38,7 @@ class StudentPrior:
 
 
 class LearnedMeans:
-    r"""Normal entries whose common standard deviation is log-uniform between R/200 and R/2, on 16 points.
+    r"""Normal entries whose common standard deviation is log-uniform between R/200 and R/2, on 64 points.
 
     Notes
     -----

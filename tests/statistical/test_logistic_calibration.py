@@ -6,6 +6,7 @@ from scipy.special import expit, ndtri
 
 from skldp import LDPBayesLogisticRegression
 from skldp.models import _covariance_priors as priors
+from skldp.models import _vector_priors as vector_priors
 from skldp.sampling import sample
 from tests.statistical.calibration import p_values
 
@@ -117,19 +118,21 @@ def test_learned_covariances_are_calibrated(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [3.0, 20.0])
 def test_default_priors_are_calibrated(epsilon, monkeypatch):
-    """Coefficients with heavy tails and learned correlations, where reports tell little and where they tell much."""
-    monkeypatch.setattr("skldp.models._logistic.COEFFICIENT_SCALE", 10.0)  # records are a tenth of what they may be
+    """Coefficients with heavy tails, learned correlations and means, where reports tell little and where much."""
+    # Records are a tenth of what they may be, so that hardly any is clipped.
+    monkeypatch.setattr("skldp.models._logistic.COEFFICIENT_SCALE", 10.0)
+    monkeypatch.setattr(vector_priors, "LEARNED_MEANS", np.geomspace(0.005, 0.1, 6))
     scores, d = [], 3
-    known = {name: PRIORS[name] for name in ("covariance_scale", "mean_scale")}
     for seed in range(N_FITS):
         rng = np.random.default_rng(seed)
         factor = draw_factor(rng, d) * rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
         truth = {"coef": 10.0 * rng.standard_normal(d) / np.sqrt(rng.chisquare(3) / 3),
                  "intercept": rng.normal(scale=INTERCEPT_SCALE), "covariance": factor @ factor.T}
-        X = rng.normal(scale=PRIORS["mean_scale"], size=d) + rng.normal(size=(40_000, d)) @ factor.T
+        mean = rng.normal(scale=rng.choice(vector_priors.LEARNED_MEANS), size=d)
+        X = mean + rng.normal(size=(40_000, d)) @ factor.T
         y = rng.random(len(X)) < expit(X @ truth["coef"] + truth["intercept"])
-        model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[False, True], random_state=seed, **known,
-                                           **SAMPLING).fit(X, y)
+        model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[False, True], random_state=seed,
+                                           covariance_scale=PRIORS["covariance_scale"], **SAMPLING).fit(X, y)
         scores.append(ranks_of(model.posterior_, truth))
     assert worst_p_value(np.array(scores)) > LEVEL
 
