@@ -227,6 +227,16 @@ def test_columns_that_are_known_to_be_centred_tell_more(case):
     assert abs(known.intercept_ - plain.intercept_) < 3 * plain.posterior_.std()["intercept"]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("case", ["sphere", "inputs"])
+def test_a_learned_scale_of_the_means_comes_close_to_one_that_is_told(case):
+    sampling = {"inference": "mcmc", "n_warmup": 100, "n_draws": 100, "epsilon": 4.0}
+    reports = regression(case, epsilon=4.0).privatize(X - X.mean(axis=0), Y)
+    width = {scale: regression(case, mean_scale=scale, **sampling).fit_reports(reports).posterior_.std()["intercept"]
+             for scale in (1e-3, "learned", 0.5)}
+    assert width[1e-3] < 1.1 * width["learned"] and width["learned"] < width[0.5]
+
+
 def test_weights_reach_the_protocol():
     model = regression(y_weight=0.5, intercept_weight=0.9)
     assert (model.protocol(3).y_weight, model.protocol(3).intercept_weight) == (0.5, 0.9)
@@ -361,7 +371,7 @@ def test_without_reports_the_posterior_is_the_prior(case):
     ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
     ({"prior_scale": "wide"}, "prior_scale"),
     ({"covariance_scale": 0.0}, "covariance_scale"), ({"sigma_scale": np.nan}, "sigma_scale"),
-    ({"mean_scale": 0.0}, "mean_scale"),
+    ({"mean_scale": 0.0}, "mean_scale"), ({"mean_scale": "wide"}, "mean_scale"),
     ({"sigma_scale": None}, "sigma_scale"), ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "auto"}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
     ({"collect": "inputs", "y_weight": -1.0}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 from skldp import BoundedScaler, LDPBayesLogisticRegression
 from skldp.exceptions import InvalidReportError, PrivacyLeakWarning
-from skldp.models._covariance_priors import LEARNED_SHAPES, LEARNED_VARIANCES
+from skldp.models._covariance_priors import LEARNED_SHAPES, LEARNED_VARIANCES, LearnedCorrelations
+from skldp.models._vector_priors import LearnedMeans
 from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol, Protocol
 
 RNG = np.random.default_rng(0)
@@ -340,6 +341,34 @@ def test_columns_that_are_known_to_be_centred_tell_more():
     assert (np.abs(known.coef_ - plain.coef_) < 3 * plain.coef_std_).all()
 
 
+@pytest.mark.parametrize("case, inference, learned", [
+    ("sphere", "mcmc", True), ("gaussian", "mcmc", True), ("sphere", "laplace", False), ("inputs", "mcmc", False),
+])
+def test_what_is_learned_by_default(case, inference, learned):
+    model = classifier(case, inference=inference)
+    reports = model.privatize(X[:200], Y[:200])
+    coordinates = model._models(model.aggregate(reports))[0].coordinates
+    assert isinstance(coordinates.mean_prior, LearnedMeans) == learned
+    assert isinstance(coordinates.matrices.correlation_prior, LearnedCorrelations) == learned
+    told = classifier(case, inference=inference, mean_scale="learned", lkj_eta=3.0)
+    coordinates = told._models(told.aggregate(reports))[0].coordinates
+    assert isinstance(coordinates.mean_prior, LearnedMeans)
+    assert not isinstance(coordinates.matrices.correlation_prior, LearnedCorrelations)
+
+
+def test_columns_that_are_centred_are_found_to_be_so():
+    """A learned scale of the means comes close to one that is told, and does not deny means that are there."""
+    sampling = {"inference": "mcmc", "n_draws": 200, "epsilon": 2.0}
+    reports = classifier(epsilon=2.0).privatize(X - X.mean(axis=0), Y)
+    width = {scale: classifier(mean_scale=scale, **sampling).fit_reports(reports).posterior_.std()["intercept"]
+             for scale in (1e-3, "learned", 0.5)}
+    assert width[1e-3] < 1.05 * width["learned"] and width["learned"] < 0.97 * width[0.5]
+    shifted = classifier(epsilon=20.0).privatize(0.5 * X + 0.4, Y)
+    apart = [classifier(mean_scale=scale, **{**sampling, "epsilon": 20.0}).fit_reports(shifted)
+             for scale in ("learned", 0.5)]
+    assert np.abs(apart[0].coef_ - apart[1].coef_).max() < 0.3 * apart[1].coef_std_.min()
+
+
 @pytest.mark.parametrize("case", ["sphere", "inputs", "sphere without intercept"])
 def test_without_reports_the_posterior_is_the_prior(case):
     model = classifier(case, inference="mcmc", n_draws=200, covariance_scale="learned", lkj_eta="learned")
@@ -366,7 +395,7 @@ def test_parameters_reach_the_protocol():
     assert classifier("inputs", budget_split=0.3).protocol(3).budget_split == 0.3
     assert classifier("inputs").protocol(3).budget_split == 0.5
     assert classifier("sphere without intercept", intercept_weight=0.9).protocol(3).intercept_weight == 0.0
-    assert (classifier().protocol(3).y_weight, classifier().protocol(3).intercept_weight) == (1.0, 0.7)
+    assert (classifier().protocol(3).y_weight, classifier().protocol(3).intercept_weight) == (1.0, 0.3)
     assert classifier().protocol(3).mechanism == "sphere" and classifier("gaussian").protocol().mechanism == "gaussian"
     assert classifier(classes=["no", "yes"], data_norm=3).protocol(4).classes == ("no", "yes")
 
@@ -490,7 +519,7 @@ def test_reports_of_another_collection_are_refused():
     ({"collect": "inputs", "link": "logit"}, "link"), ({"collect": "inputs", "link": None}, "link"),
     ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
     ({"prior_scale": "wide"}, "prior_scale"), ({"covariance_scale": 0.0}, "covariance_scale"),
-    ({"mean_scale": -1.0}, "mean_scale"),
+    ({"mean_scale": -1.0}, "mean_scale"), ({"mean_scale": "wide"}, "mean_scale"), ({"mean_scale": None}, "mean_scale"),
     ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "wide"}, "lkj_eta"), ({"lkj_eta": None}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
     ({"y_weight": None}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),
