@@ -18,7 +18,7 @@ __all__ = ["LogisticMomentModel"]
 
 INTERCEPT_SCALE = 2.5
 COEFFICIENT_SCALE = 2.5  # of the heavy-tailed prior, in units of 1 / data_norm
-COEFFICIENT_SPREAD = 0.75  # of coordinates for heavy tails: somewhat more than that of the logarithm of the scale
+COEFFICIENT_SPREAD = 1.0  # of coordinates for heavy tails: twice that of the logarithm of the scale, whose tail is long
 
 
 def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta, mean_scale):
@@ -99,7 +99,7 @@ class LogisticMomentModel:
 
     def surrogate_gradient(self, theta):
         """Gradient with the covariance of a report held at the pilot estimate."""
-        return self.approximation.log_density_and_gradient(theta)[1]
+        return self.approximation.gradient(theta)
 
     def initial(self):
         """Estimates from the moments, pulled inside the possible by as much as they are uncertain."""
@@ -208,6 +208,10 @@ class _PlugInModel:
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return guarded(self._evaluate, theta, True, self.coordinates.largest)
 
+    def gradient(self, theta):
+        """Gradient alone: trajectories need no more, and a determinant less."""
+        return guarded(self._slopes, theta, True, self.coordinates.largest)[1]
+
     def _hold(self, theta):
         moments = self.model.moments(self.coordinates.expand(theta[None]))
         self.precisions = [part.precision(moments) for part in self.model.likelihoods]
@@ -219,11 +223,19 @@ class _PlugInModel:
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)
         moments = self.model.moments(point)
-        value = point.log_prior()
         if not slopes:
-            return value + sum(part.plug_in_value(moments, precision)[0]
-                               for part, precision in zip(self.model.likelihoods, self.precisions)), None
-        none = np.zeros_like(point.coef)
+            return point.log_prior() + sum(part.plug_in_value(moments, precision)[0]
+                                           for part, precision in zip(self.model.likelihoods, self.precisions)), None
+        value, gradient = self._likelihood(point, moments)
+        return point.log_prior() + value, gradient
+
+    def _slopes(self, theta, slopes):
+        point = self.coordinates.expand(theta)
+        return self._likelihood(point, self.model.moments(point))
+
+    def _likelihood(self, point, moments):
+        """Log-likelihood, and the gradient of the log-density."""
+        value, none = np.zeros(len(point.coef)), np.zeros_like(point.coef)
         sums = [np.zeros_like(point.covariance), none, none[:, 0], none]
         for part, precision in zip(self.model.likelihoods, self.precisions):
             one, *by = part.plug_in(moments, precision)

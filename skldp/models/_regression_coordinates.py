@@ -191,18 +191,17 @@ class CoupledPoint(RegressionPoint):
         self.means = coordinates.mean_map(x_mean)
         super().__init__(coordinates, self.coupled.image, np.concatenate([matrix[:, :d], self.rows.image], axis=1),
                          self.means.image, response)
-        coupling = coordinates.coupling / coordinates.size * self.covariance
-        coupling.reshape(len(coupled), -1)[:, ::d + 1] += 1 / coordinates.size
-        self.uncoupling = np.linalg.inv(coupling)
-        self.log_jacobian = (self.coupled.log_jacobian + self.rows.log_jacobian + self.means.log_jacobian
-                             - np.linalg.slogdet(coupling)[1])
+        self.coupling = coordinates.coupling / coordinates.size * self.covariance
+        self.coupling.reshape(len(coupled), -1)[:, ::d + 1] += 1 / coordinates.size
+        self.uncoupling = np.linalg.inv(self.coupling)
         self.coef = matvec(self.uncoupling, self.coupled.image)
         if self.x_mean is not None:
             self.intercept = self.intercept - coordinates.blend * np.vecdot(self.coef, self.x_mean)
 
     def log_prior(self):
         """Log-density of the prior, in the coordinates."""
-        return super().log_prior() + self.log_jacobian
+        maps = self.coupled.log_jacobian + self.rows.log_jacobian + self.means.log_jacobian
+        return super().log_prior() + maps - np.linalg.slogdet(self.coupling)[1]
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         r"""Gradient in the coordinates, prior included, of slopes in the parameters.
