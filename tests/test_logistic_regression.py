@@ -358,7 +358,7 @@ def test_what_is_learned_by_default(case, inference, learned):
 
 def test_columns_that_are_centred_are_found_to_be_so():
     """A learned scale of the means comes close to one that is told, and does not deny means that are there."""
-    sampling = {"inference": "mcmc", "n_draws": 200, "epsilon": 2.0}
+    sampling = {"inference": "mcmc", "epsilon": 2.0}
     reports = classifier(epsilon=2.0).privatize(X - X.mean(axis=0), Y)
     width = {scale: classifier(mean_scale=scale, **sampling).fit_reports(reports).posterior_.std()["intercept"]
              for scale in (1e-3, "learned", 0.5)}
