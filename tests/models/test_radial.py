@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skldp.models._radial import Identity, RadialMap
 
@@ -40,7 +41,9 @@ def test_slopes_travel_back(n):
 def test_common_size_has_the_spread_that_was_asked_for():
     b = np.random.default_rng(0).standard_normal((20_000, 40))
     sizes = np.log(np.linalg.norm(RadialMap(40, 0.2, 0.8)(b).image, axis=1) / np.sqrt(40))
-    assert np.median(sizes) == pytest.approx(np.log(0.2), abs=0.1)
+    square = stats.chi2(40).median()
+    median = np.log(0.2 * np.sqrt(square / 40)) + 2 * 0.8 * np.tanh((square - 40) / np.sqrt(8 * 40))
+    assert np.median(sizes) == pytest.approx(median, abs=0.02)
     assert sizes.std() == pytest.approx(0.8, rel=0.1)
 
 
