@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from skldp.models._coupled_coordinates import CoupledCoordinates
 from skldp.models._covariance import matvec
 from skldp.models._moment_likelihoods import MomentLikelihood, RecordLikelihood
-from skldp.models._regression_coordinates import CoupledCoordinates, RegressionCoordinates, guarded
+from skldp.models._regression_coordinates import RegressionCoordinates, guarded
 from skldp.models._vector_priors import coefficient_prior, in_units
 from skldp.protocols._moment_protocol import MomentProtocol
 

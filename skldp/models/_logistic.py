@@ -1,41 +1,13 @@
 """Log-density of a logistic regression, given aggregated reports."""
 
-import math
-
 import numpy as np
-from scipy import optimize
 
 from skldp.models._covariance import matvec
 from skldp.models._label_moments import LabelMomentLikelihood, LabelMoments
-from skldp.models._regression_coordinates import (
-    CoupledCoordinates,
-    RegressionCoordinates,
-    guarded,
-)
-from skldp.models._vector_priors import StudentPrior, coefficient_prior, in_units
+from skldp.models._logistic_base import Approximation, Coupled, coupled_coordinates, logistic_coordinates, natural
+from skldp.models._regression_coordinates import guarded
 
 __all__ = ["LogisticMomentModel"]
-
-INTERCEPT_SCALE = 2.5
-COEFFICIENT_SCALE = 2.5  # of the heavy-tailed prior, in units of 1 / data_norm
-COEFFICIENT_SPREAD = 1.0  # of coordinates for heavy tails: twice that of the logarithm of the scale, whose tail is long
-
-
-def logistic_coordinates(protocol, has_intercept, prior_scale, covariance_scale, lkj_eta, mean_scale):
-    """Coordinates and priors of both logistic models; the parameters are those of :class:`LogisticMomentModel`."""
-    unit, d = protocol.data_norm, protocol.n_features
-    prior = coefficient_prior(prior_scale, unit, COEFFICIENT_SCALE, d)
-    return RegressionCoordinates(d, has_intercept, prior, INTERCEPT_SCALE, in_units(covariance_scale, unit), lkj_eta,
-                                 in_units(mean_scale, unit))
-
-
-def natural(point, unit):
-    """Natural parameters by name, in the units of the data."""
-    params = {"coef": point.coef / unit}
-    if point.intercept is not None:
-        params["intercept"] = point.intercept
-    params["covariance"] = unit**2 * point.covariance
-    return params
 
 
 class LogisticMomentModel:
@@ -82,12 +54,18 @@ class LogisticMomentModel:
                                                 lkj_eta, mean_scale)
         self.n_params, self.x_unit = self.coordinates.n_params, protocol.data_norm
         self.weights = protocol.y_weight, protocol.intercept_weight
-        self.approximation = _PlugInModel(self, self.initial())
+        self.approximation = _PlugInModel(self, self.initial(), n_rounds=2)
 
     @property
     def sampled(self):
         """The same posterior in coordinates that suit trajectories."""
-        return CoupledLogisticModel(self)
+        return CoupledMomentModel(self)
+
+    def coupled_coordinates(self):
+        """Coordinates that suit trajectories."""
+        information = sum(part.information for part in self.likelihoods)
+        weight, constant = self.weights
+        return coupled_coordinates(self.coordinates, weight**2 * information, information, constant)
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
@@ -128,85 +106,12 @@ class LogisticMomentModel:
         return point.log_prior() + sum(part.log_likelihood(moments) for part in self.likelihoods), None
 
 
-class CoupledLogisticModel(LogisticMomentModel):
-    """A logistic model in the coordinates of :class:`CoupledCoordinates`, which depend on the number of reports.
-
-    Parameters
-    ----------
-    model : LogisticMomentModel
-        The same in coordinates of its own, called theta.
-    """
-
-    def __init__(self, model):
-        vars(self).update(vars(model))
-        information = sum(part.information for part in self.likelihoods)
-        weight, constant = self.weights
-        # Where coefficients are small, E y x is half of the covariance of x times them, and E y half of the intercept;
-        # where they are large, E y tells less, and what is added to the intercept would have to be followed far.
-        coupling = 0.5 * model.coordinates.prior.scale * weight * math.sqrt(information)
-        told = 0.25 * (INTERCEPT_SCALE * weight * constant) ** 2 * information
-        self.coordinates: CoupledCoordinates = CoupledCoordinates(
-            model.coordinates, coupling, information, blend=told / (10 + told),
-            coef_spread=COEFFICIENT_SPREAD if isinstance(model.coordinates.prior, StudentPrior) else 0.0,
-            constant=constant)
-        self.approximation = model.approximation.coupled(self.coordinates)
-
-    @property
-    def sampled(self):
-        """Itself."""
-        return self
-
-    def to_theta(self, coupled):
-        """Coordinates theta of those here, shape (n_points, n_params)."""
-        return self.coordinates.uncoupled(coupled)
-
-    def from_theta(self, theta):
-        """Coordinates here of theta, shape (n_points, n_params)."""
-        return self.coordinates.coupled(theta)
+class CoupledMomentModel(Coupled, LogisticMomentModel):
+    """As LogisticMomentModel, in coupled coordinates."""
 
 
-class _PlugInModel:
-    """As LogisticMomentModel, with the covariance of a report held at a pilot estimate: near it, and with a gradient.
-
-    Parameters
-    ----------
-    model : LogisticMomentModel
-        The exact one.
-    start : ndarray of shape (n_params,)
-        Where to look for the pilot estimate.
-    """
-
-    def __init__(self, model, start, n_rounds=2):
-        self.model, self.coordinates, self.n_params = model, model.coordinates, model.n_params
-        self.pilot = start
-        for _ in range(n_rounds):
-            self._hold(self.pilot)
-            found = optimize.minimize(self._loss, self.pilot, jac=True, method="L-BFGS-B")
-            if np.isfinite(found.fun):
-                self.pilot = found.x
-        self._hold(self.pilot)
-
-    def coupled(self, coordinates):
-        """The same density in other coordinates."""
-        other = object.__new__(_PlugInModel)
-        vars(other).update(vars(self), coordinates=coordinates, pilot=coordinates.coupled(self.pilot[None])[0])
-        return other
-
-    def initial(self):
-        """The pilot estimate."""
-        return self.pilot
-
-    def constrain(self, theta):
-        """Natural parameters by name, in the units of the data."""
-        return natural(self.coordinates.expand(theta), self.model.x_unit)
-
-    def log_density(self, theta):
-        """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
-
-    def log_density_and_gradient(self, theta):
-        """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True, self.coordinates.largest)
+class _PlugInModel(Approximation):
+    """As LogisticMomentModel, with the covariance of a report held at a pilot estimate."""
 
     def gradient(self, theta):
         """Gradient alone: trajectories need no more, and a determinant less."""
@@ -215,10 +120,6 @@ class _PlugInModel:
     def _hold(self, theta):
         moments = self.model.moments(self.coordinates.expand(theta[None]))
         self.precisions = [part.precision(moments) for part in self.model.likelihoods]
-
-    def _loss(self, theta):
-        value, gradient = self.log_density_and_gradient(theta[None])
-        return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)

@@ -4,12 +4,11 @@ import math
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize
 from scipy.special import expit
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models._covariance import matvec
-from skldp.models._logistic import logistic_coordinates, natural
+from skldp.models._logistic_base import Approximation, Coupled, coupled_coordinates, logistic_coordinates, natural
 from skldp.models._moment_likelihoods import LEAST_NOISE, gaussian_value_and_slopes
 from skldp.models._regression_coordinates import guarded
 from skldp.models._sigmoid import tanh_means
@@ -75,10 +74,26 @@ class LogisticRecordModel:
                                                 lkj_eta, mean_scale)
         self.n_params, self.x_unit = self.coordinates.n_params, aggregate.protocol.data_norm
 
+    @property
+    def sampled(self):
+        """The same posterior in coordinates that suit trajectories."""
+        return CoupledRecordModel(self)
+
+    def coupled_coordinates(self):
+        """Coordinates that suit trajectories."""
+        d = self.coordinates.n_features
+        counts, spreads, contrasts = np.array([(part.n_reports, part.noise + 1 / (4 * d), part.contrast)
+                                               for part in self.likelihoods]).reshape(-1, 3).T
+        # A noisy entry has a variance, the spread: so has its mean over N, a product of two its square.
+        information, of_means = float(np.sum(counts / spreads**2)), float(np.sum(counts / spreads))
+        by_label = float(np.sum(contrasts**2 * counts / spreads))
+        constant = math.sqrt(of_means / information) if information else 1.0
+        return coupled_coordinates(self.coordinates, by_label, information, constant)
+
     @cached_property
     def approximation(self):
         """The model that trajectories follow; found when it is first asked for."""
-        return _ParabolaModel(self)
+        return _ParabolaModel(self, self._first_guess(), n_rounds=4)
 
     def constrain(self, theta):
         """Natural parameters by name, in the units of the data."""
@@ -109,12 +124,27 @@ class LogisticRecordModel:
                           + np.log1p(np.maximum(mechanism.contrast * label * mean, -1 + 1e-12)))
         return np.array(values)
 
+    def _first_guess(self):
+        """Coefficients zero, and the covariance of x from the second moments, as far as they are certain."""
+        if not self.likelihoods:
+            return self.coordinates.prior_start()
+        d = self.coordinates.n_features
+        best = min(self.likelihoods, key=lambda part: part.uncertainty)
+        mean = self.coordinates.likely_mean(best.first) * self.coordinates.has_intercept
+        values, vectors = np.linalg.eigh(best.second - np.outer(mean, mean) - best.noise * np.eye(d))
+        covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
+        return self.coordinates.start(np.full(d, 0.01), covariance, mean, 0.0)
+
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)
         value = point.log_prior()
         for part in self.likelihoods:
             value = value + part.marginal(point, False)[0] + part.labels(Predictor(part.noise, point))
         return value, None
+
+
+class CoupledRecordModel(Coupled, LogisticRecordModel):
+    """As LogisticRecordModel, in coupled coordinates."""
 
 
 def check_link(link):
@@ -221,54 +251,13 @@ class _Reports:
         return self.signed @ gain, (self.signed * information) @ self.signed.T
 
 
-class _ParabolaModel:
+class _ParabolaModel(Approximation):
     """As LogisticRecordModel, with the labels' log-likelihood a parabola at a pilot estimate."""
 
-    def __init__(self, model, n_rounds=4):
-        self.model, self.coordinates, self.n_params = model, model.coordinates, model.n_params
-        self.pilot = self._first_pilot()
-        for _ in range(n_rounds):
-            self._expand(self.pilot)
-            found = optimize.minimize(self._loss, self.pilot, jac=True, method="L-BFGS-B")
-            if np.isfinite(found.fun):
-                self.pilot = found.x
-        self._expand(self.pilot)
-
-    def initial(self):
-        """The pilot estimate."""
-        return self.pilot
-
-    def constrain(self, theta):
-        """Natural parameters by name, in the units of the data."""
-        return self.model.constrain(theta)
-
-    def log_density(self, theta):
-        """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return self.log_density_and_gradient(theta)[0]
-
-    def log_density_and_gradient(self, theta):
-        """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True, self.coordinates.largest)
-
-    def _first_pilot(self):
-        """Coefficients zero, and the covariance of x from the second moments, as far as they are certain."""
-        if not self.model.likelihoods:
-            return self.coordinates.prior_start()
-        d = self.coordinates.n_features
-        best = min(self.model.likelihoods, key=lambda part: part.uncertainty)
-        mean = self.coordinates.likely_mean(best.first) * self.coordinates.has_intercept
-        values, vectors = np.linalg.eigh(best.second - np.outer(mean, mean) - best.noise * np.eye(d))
-        covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
-        return self.coordinates.start(np.full(d, 0.01), covariance, mean, 0.0)
-
-    def _expand(self, theta):
+    def _hold(self, theta):
         point = self.coordinates.expand(theta[None])
         self.centres = [Predictor(part.noise, point).shrunk()[0] for part in self.model.likelihoods]
         self.expansions = [part.expansion(centre) for part, centre in zip(self.model.likelihoods, self.centres)]
-
-    def _loss(self, theta):
-        value, gradient = self.log_density_and_gradient(theta[None])
-        return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
     def _evaluate(self, theta, slopes):
         point = self.coordinates.expand(theta)

@@ -36,6 +36,21 @@ class StudentPrior:
         excess = np.vecdot(coef, coef) / width
         return -0.5 * self.power * np.log1p(excess), -self.power / width * coef / (1 + excess)[:, None]
 
+    def of_scale(self, log_scale):
+        """Log-density of the logarithm of the scale of that Gaussian, in units of s, and its slope."""
+        pull = np.exp(-2 * log_scale)
+        return -T_FREEDOM * (log_scale + 0.5 * pull), T_FREEDOM * (pull - 1)
+
+    def given_scale(self, coef, log_scale):
+        """Log-density of coefficients given that scale, with its slopes in both."""
+        precision = np.exp(-2 * log_scale) / self.scale**2
+        distance, n = precision * np.vecdot(coef, coef), coef.shape[1]
+        return -0.5 * distance - n * log_scale, -precision[:, None] * coef, distance - n
+
+    def likely_log_scale(self, coef):
+        """Where that scale is, given coefficients."""
+        return 0.5 * np.log((T_FREEDOM + np.vecdot(coef, coef) / self.scale**2) / self.power)
+
 
 class LearnedMeans:
     r"""Normal entries whose common standard deviation is log-uniform between R/200 and R/2, on 64 points.

@@ -113,7 +113,7 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
     guarded = GuardedModel(walked)
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
-    memory = _memory_of(start, guarded)
+    memory = _memory_of(start, guarded, int(model.n_params))
     searched = GuardedModel(walked.approximation) if hasattr(walked, "approximation") else guarded
     if memory is None or memory.covariance is None or inference == "laplace":
         mode, memory = find_mode(searched, None if memory is None else memory.mode), None
@@ -166,15 +166,18 @@ def _settling_steps(n_warmup):
     return n_warmup // 5
 
 
-def _memory_of(start, model):
+def _memory_of(start, model, n_theta):
     """What is remembered of an earlier run, in the coordinates that chains walk in; None if it was of another model."""
     if start is None:
         return None
     memory, = getattr(start, "memories", (start,))
-    if len(memory.mode) != model.n_params:
+    if len(memory.mode) != n_theta:
         return None
     mode, positions = model.from_theta(memory.mode[None])[0], model.from_theta(memory.positions)
-    return _Memory(mode, memory.covariance, positions, memory.draws)
+    covariance = memory.covariance
+    if covariance is not None and len(covariance) != model.n_params:
+        covariance = None  # chains walked in other coordinates, as those of another prior
+    return _Memory(mode, covariance, positions, memory.draws)
 
 
 def _remembered_mode(memory, model):

@@ -358,59 +358,6 @@ def test_gradient_of_the_approximation_matches_finite_differences(kind, intercep
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
 
 
-COUPLED = [(1, "auto", 1.5, "learned"), (2, 0.7, "learned", "auto"), (4, "auto", "learned", "learned"),
-           (3, "auto", 1.5, 0.1)]
-
-
-@with_and_without
-@pytest.mark.parametrize("d, prior_scale, lkj_eta, mean_scale", COUPLED)
-def test_gradient_in_coupled_coordinates_matches_finite_differences(intercept, d, prior_scale, lkj_eta, mean_scale):
-    aggregate = aggregate_of("sphere", d, intercept, epsilon=5.0) + aggregate_of("sphere", d, intercept, seed=1)
-    model = LogisticMomentModel(aggregate, prior_scale=prior_scale, lkj_eta=lkj_eta, mean_scale=mean_scale).sampled
-    held, step = model.approximation, 1e-5
-    theta = held.pilot + 0.3 * points(model, 4)
-    value, gradient = held.log_density_and_gradient(theta)
-    np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
-    ends = [(held.log_density(theta + step * e), held.log_density(theta - step * e)) for e in np.eye(model.n_params)]
-    numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
-
-
-@with_and_without
-@pytest.mark.parametrize("d, prior_scale, lkj_eta, mean_scale", COUPLED)
-def test_coupled_coordinates_are_the_same_posterior(intercept, d, prior_scale, lkj_eta, mean_scale):
-    model = LogisticMomentModel(aggregate_of("sphere", d, intercept, 3000), prior_scale=prior_scale, lkj_eta=lkj_eta,
-                                mean_scale=mean_scale)
-    coupled, step = model.sampled, 1e-5
-    assert coupled.sampled is coupled
-    for walked in coupled.approximation.pilot + 0.3 * points(model, 4):
-        ends = walked + step * np.vstack([np.eye(model.n_params), -np.eye(model.n_params)])
-        above, below = np.split(coupled.to_theta(ends), 2)
-        _, log_jacobian = np.linalg.slogdet((above - below) / (2 * step))
-        theta = coupled.to_theta(walked[None])
-        np.testing.assert_allclose(coupled.from_theta(theta)[0], walked, rtol=1e-9, atol=1e-12)
-        for one, other in [(coupled, model), (coupled.approximation, model.approximation)]:
-            expected = other.log_density(theta)[0] + log_jacobian
-            np.testing.assert_allclose(one.log_density(walked[None])[0], expected, rtol=1e-6)
-        for name, values in model.constrain(theta).items():
-            np.testing.assert_allclose(coupled.constrain(walked[None])[name], values, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(coupled.approximation.constrain(walked[None])[name], values, rtol=1e-9)
-    start = coupled.to_theta(coupled.initial()[None])[0]
-    np.testing.assert_allclose(start, model.initial(), rtol=1e-9, atol=1e-12)
-
-
-@with_and_without
-def test_without_reports_coupled_coordinates_are_the_prior(intercept):
-    protocol = protocol_of("sphere", 3, intercept)
-    model = LogisticMomentModel(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), lkj_eta="learned",
-                                mean_scale="learned")
-    coupled = model.sampled
-    assert (coupled.coordinates.coupling, coupled.coordinates.blend) == (0.0, 0.0)
-    theta = points(model)
-    np.testing.assert_allclose(coupled.to_theta(coupled.from_theta(theta)), theta, rtol=1e-9, atol=1e-12)
-    assert np.isfinite(coupled.log_density(coupled.from_theta(theta))).all()
-
-
 @pytest.mark.parametrize("link", ["quadrature", "probit"])
 @with_and_without
 def test_the_parabola_touches_the_labels_where_little_is_uncertain(link, intercept):
