@@ -73,7 +73,7 @@ class CoupledCoordinates(RegressionCoordinates):
     def expand(self, theta):
         """Parameters of coordinates, shape (n_walkers, n_params)."""
         log_scale = theta[:, -1] if self.scaled else np.zeros(len(theta))
-        return CoupledPoint(self, *(theta[:, piece] for piece in self._pieces), log_scale=log_scale)
+        return CoupledPoint(self, log_scale, *(theta[:, piece] for piece in self._pieces))
 
     def start(self, coef, covariance, x_mean=None, intercept=0.0):
         """Coordinates of given parameters."""
@@ -121,7 +121,7 @@ class CoupledCoordinates(RegressionCoordinates):
 class CoupledPoint(RegressionPoint):
     """As RegressionPoint, from coordinates that are coupled with the covariance."""
 
-    def __init__(self, coordinates, coupled, matrix, x_mean, response, log_scale):
+    def __init__(self, coordinates, log_scale, coupled, matrix, x_mean, response):
         d = coordinates.n_features
         self.rows, self.means = coordinates.row_map(matrix[:, d:]), coordinates.mean_map(x_mean)
         super().__init__(coordinates, coupled, np.concatenate([matrix[:, :d], self.rows.image], axis=1),
