@@ -4,17 +4,22 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram
+from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
 from skldp.sampling import HamiltonianMove
 
 RNG = np.random.default_rng(0)
 X = 0.4 * RNG.normal(size=(20_000, 2))
 Y = X @ [0.5, -0.3] + 0.2 * RNG.normal(size=20_000)
+LABELS = (Y > 0).astype(int)
 CASES = {
     "gaussian, two columns": (LDPGaussian(random_state=0), (X,), ("mean", "std")),
     "histogram": (LDPHistogram(categories=range(6), random_state=0), (RNG.integers(6, size=(20_000, 1)),),
                   ("frequencies",)),
     "linear": (LDPBayesLinearRegression(epsilon=2.0, random_state=0), (X, Y), ("coef", "intercept", "sigma")),
+    "logistic": (LDPBayesLogisticRegression(epsilon=4.0, classes=[0, 1], random_state=0), (X, LABELS),
+                 ("coef", "intercept")),
+    "logistic, inputs": (LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], collect="inputs", random_state=0),
+                         (X, LABELS), ("coef", "intercept")),
 }
 
 
@@ -65,3 +70,15 @@ def test_other_bounds_start_cold():
     moved = model.set_params(bounds=(1000, 1010)).fit(values + 1000)
     cold = LDPGaussian(bounds=(1000, 1010), random_state=0).fit(values + 1000)
     np.testing.assert_array_equal(moved.posterior_.draws["mean"], cold.posterior_.draws["mean"])
+
+
+@pytest.mark.parametrize("collect", ["statistics", "inputs"])
+def test_another_prior_may_have_other_coordinates(collect):
+    model = LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], collect=collect, random_state=0, warm_start=True)
+    reports = model.aggregate(model.privatize(X[:3000], LABELS[:3000]))
+    model.fit_reports(reports)
+    tight = model.set_params(prior_scale=0.5).fit_reports(reports).posterior_
+    cold = clone(model).set_params(warm_start=False).fit_reports(reports).posterior_
+    error = cold.std()["coef"] * np.sqrt(1 / cold.ess["coef"] + 1 / tight.ess["coef"])
+    assert (np.abs(tight.mean()["coef"] - cold.mean()["coef"]) < 4.5 * error).all()
+    assert tight.rhat["coef"].max() < 1.02
