@@ -48,7 +48,7 @@ class CoupledCoordinates(RegressionCoordinates):
               v_t = \tfrac14 s^2t^2/(1 + (ct/4d)^2),
 
     where :math:`v_t` is what :math:`\theta^T\Sigma\theta` may be at that scale. The density has the Jacobian
-    :math:`\prod(1 + c/4d)t/|I + tc_t\Sigma|`.
+    :math:`(1 + c/4d)^dt^d/|I + tc_t\Sigma|`.
 
     With an intercept, :math:`(\alpha + \theta^Tm)/w` takes its place: with :math:`w^2 = 1 + \mathrm{bend}\,
     \theta^T\Sigma\theta` the mean of y, nearly, which reports tell. Where they tell it no better than the prior tells
