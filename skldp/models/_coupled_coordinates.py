@@ -8,7 +8,7 @@ from skldp.models._covariance import matvec
 from skldp.models._radial import Identity
 from skldp.models._regression_coordinates import RegressionCoordinates, RegressionPoint
 
-_MOST_LOG_SCALE = 20.0  # of coefficients; the prior has 1e-26 beyond it
+_MOST_LOG_SCALE = 20.0  # of coefficients; the prior has 1e-26 beyond it, and the density none
 
 
 class CoupledCoordinates(RegressionCoordinates):
@@ -128,6 +128,7 @@ class CoupledPoint(RegressionPoint):
                          self.means.image, response)
         # Trajectories that go astray need not end in a singular matrix.
         self.log_scale = np.clip(log_scale, -_MOST_LOG_SCALE, _MOST_LOG_SCALE)
+        self.possible = self.log_scale == log_scale
         self.stretch = coordinates.size * np.exp(self.log_scale)[:, None]
         self.strength, self.growth = coordinates.strength(self.log_scale)
         self.coupling = self.strength[:, None, None] * self.covariance
@@ -152,7 +153,9 @@ class CoupledPoint(RegressionPoint):
         value += self.coef.shape[1] * np.log(self.stretch[:, 0]) - np.linalg.slogdet(self.coupling)[1]
         if self.x_mean is not None:
             value += np.log(self.width)
-        return value + self.coordinates.prior.of_scale(self.log_scale)[0] if self.coordinates.scaled else value
+        if not self.coordinates.scaled:
+            return value
+        return np.where(self.possible, value + self.coordinates.prior.of_scale(self.log_scale)[0], -np.inf)
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None):
         r"""Gradient in the coordinates, prior included, of slopes in the parameters.

@@ -174,6 +174,5 @@ def test_scales_beyond_all_reason_raise_nothing(kind):
     with np.errstate(all="ignore"):
         value, gradient = model.approximation.log_density_and_gradient(walked)
         exact = model.log_density(walked)
-    assert (value < model.approximation.log_density(model.initial()[None])).all()
-    assert (exact < model.log_density(model.initial()[None])).all() and not np.isnan(exact).any()
+    assert np.isneginf(value).all() and np.isneginf(exact).all()
     assert gradient.shape == walked.shape
