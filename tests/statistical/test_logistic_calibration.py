@@ -33,7 +33,7 @@ MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
     """The intercept has no parameter for its scale, and large ones leave one label only."""
-    monkeypatch.setattr("skldp.models._logistic.INTERCEPT_SCALE", INTERCEPT_SCALE)
+    monkeypatch.setattr("skldp.models._logistic_base.INTERCEPT_SCALE", INTERCEPT_SCALE)
 
 
 def draw_truth(rng, d, n_clients, intercept):
@@ -120,7 +120,7 @@ def test_learned_covariances_are_calibrated(monkeypatch):
 def test_default_priors_are_calibrated(epsilon, monkeypatch):
     """Coefficients with heavy tails, learned correlations and means, where reports tell little and where much."""
     # Records are a tenth of what they may be, so that hardly any is clipped.
-    monkeypatch.setattr("skldp.models._logistic.COEFFICIENT_SCALE", 10.0)
+    monkeypatch.setattr("skldp.models._logistic_base.COEFFICIENT_SCALE", 10.0)
     monkeypatch.setattr(vector_priors, "LEARNED_MEANS", np.geomspace(0.005, 0.1, 6))
     scores, d = [], 3
     for seed in range(N_FITS):
