@@ -36,7 +36,7 @@ def moderate_intercepts(monkeypatch):
     monkeypatch.setattr("skldp.models._logistic_base.INTERCEPT_SCALE", INTERCEPT_SCALE)
 
 
-def draw_truth(rng, d, n_clients, intercept):
+def draw_truth(rng, d, n_clients, intercept, heavy=False):
     factor = np.eye(d)
     if d == 2:
         # (1 + a^2)^-(d + 2 eta - 1)/2 is a t with d + 2 eta - 2 degrees of freedom, over their root.
@@ -44,6 +44,8 @@ def draw_truth(rng, d, n_clients, intercept):
         factor[1] = np.array([a, 1]) / np.hypot(a, 1)
     factor *= rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
     truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
+    if heavy:
+        truth["coef"] /= np.sqrt(rng.chisquare(3) / 3)
     mean = np.zeros(d)
     if intercept:
         truth["intercept"] = rng.normal(scale=INTERCEPT_SCALE)
@@ -77,6 +79,17 @@ def worst_p_value(scores):
 @pytest.mark.parametrize("case", CASES)
 def test_posterior_is_calibrated(case):
     assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
+
+
+def test_inputs_with_the_default_prior_are_calibrated(monkeypatch):
+    """Coefficients with heavy tails, whose scale is a coordinate of the chains."""
+    monkeypatch.setattr("skldp.models._logistic_base.COEFFICIENT_SCALE", PRIORS["prior_scale"])
+    scores, options = [], {**CASES["inputs"][2], **PRIORS, **FEW_WALKERS, "prior_scale": "auto"}
+    for seed in range(N_FITS):
+        truth, X, y = draw_truth(np.random.default_rng(seed), 2, 3000, True, heavy=True)
+        model = LDPBayesLogisticRegression(random_state=seed, classes=[False, True], **options).fit(X, y)
+        scores.append(ranks_of(model.posterior_, truth))
+    assert worst_p_value(np.array(scores)) > LEVEL
 
 
 def draw_factor(rng, d):
