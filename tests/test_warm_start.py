@@ -37,12 +37,13 @@ def test_a_warm_start_has_the_posterior_of_a_cold_one(name):
         np.testing.assert_allclose(warm.std()[parameter], cold.std()[parameter], rtol=0.15)
 
 
+@pytest.mark.parametrize("name", ["linear", "logistic"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_warm_start_takes_fewer_steps(monkeypatch):
+def test_a_warm_start_takes_fewer_steps(name, monkeypatch):
     steps = []
     trajectory = HamiltonianMove.propose
     monkeypatch.setattr(HamiltonianMove, "propose", lambda *args: steps.append(1) or trajectory(*args))
-    estimator, data, _ = CASES["linear"]
+    estimator, data, _ = CASES[name]
     model = clone(estimator).set_params(warm_start=True, n_draws=40).fit(*data)
     cold = len(steps)
     model.fit_reports(model.aggregate_)

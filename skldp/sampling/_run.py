@@ -43,8 +43,8 @@ def sample(model, *, inference="mcmc", n_walkers="auto", n_warmup=100, n_draws=3
         `surrogate_gradient(theta)` it is sampled by Hamiltonian trajectories,
         else by ensemble moves. Where it has an `approximation`, a model with
         the same parameters, the mode is that one's. Where it has a `sampled`
-        model, the same posterior in other coordinates, with `to_theta` and
-        `from_theta`, chains walk in those.
+        model, the same posterior in other coordinates, of which there may be
+        more, with `to_theta` and `from_theta`, chains walk in those.
     inference : {"mcmc", "laplace"}, default="mcmc"
         Markov chains, or the Gaussian approximation at the mode: milliseconds,
         for first looks.
