@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skldp._budgets import cohorts
 from skldp._influence import influence
 from skldp._streams import Counter, add_up
-from skldp._validation import check_integer, warn_large_delta
+from skldp._validation import check_integer, warn_large_delta, without_mask
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid
@@ -197,7 +197,7 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
         return self._models(aggregate)
 
     def _check_records(self, X):
-        return check_array(X, dtype=np.float64, estimator=self)
+        return check_array(without_mask(X), dtype=np.float64, estimator=self)
 
     def _protocol_of_reports(self, reports):
         return self.protocol(reports.shape[1])

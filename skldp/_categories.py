@@ -134,12 +134,19 @@ def _check_list(values):
 
 def _distinct(column):
     """The distinct values of a column, in order; missing values are no category."""
-    values = {value for value in column.tolist() if value is not None and value == value}
+    values = {value for value in column.tolist() if _can_be_category(value)}
     try:
         ordered = sorted(values)
     except TypeError:  # values of several types have no common order
         ordered = sorted(values, key=lambda value: (type(value).__name__, str(value)))
     return _check_list(ordered)
+
+
+def _can_be_category(value):
+    try:
+        return value is not None and hash(value) is not None and bool(value == value)
+    except Exception:  # missing values of pandas, dicts and lists
+        return False
 
 
 def _narrow(known):

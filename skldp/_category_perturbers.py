@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skldp._categories import category_codes, check_categories
-from skldp._perturbers import BasePerturber
+from skldp._perturbers import BasePerturber, private_table
 from skldp._validation import split_budget
 from skldp.exceptions import PrivacyLeakWarning
 from skldp.mechanisms._randomized_response import RandomizedResponse
@@ -24,10 +24,7 @@ class CategoryPerturber(BasePerturber):
     _mechanism: type
 
     def _read(self, X, reset):
-        if isinstance(X, (list, tuple)):
-            # NumPy would turn every entry of a list into a string because of one of them.
-            X = np.asarray(X, dtype=object)
-        return validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
+        return private_table(self, X, reset)
 
     def _build(self, X):
         if self.categories is None:
@@ -71,7 +68,6 @@ class CategoryPerturber(BasePerturber):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
-        tags.input_tags.string = True
         return tags
 
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._base import BaseLDPEstimator
 from skldp._categories import check_list, distinct_rows
-from skldp._streams import Counter, as_rows
-from skldp._validation import check_fraction, check_integer, check_positive
+from skldp._streams import Counter
+from skldp._validation import as_values, check_fraction, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._category_likelihoods import CountLikelihood, unbiased
 from skldp.models._histogram import histogram_model, likelihood_kind
@@ -184,9 +184,7 @@ class LDPHistogram(BaseLDPEstimator):
         return self._counting(protocol, "raise")(protocol._randomize(X, y, self.random_state))
 
     def _check_records(self, X):
-        if isinstance(X, (list, tuple)):
-            X = np.asarray(X, dtype=object)
-        return check_array(X, dtype=None, estimator=self)
+        return check_array(as_values(X), dtype=None, estimator=self)
 
     def _counter(self, reports, on_invalid):
         if isinstance(reports, Aggregate):
@@ -331,7 +329,7 @@ class _CategoryCounter(Counter):
     def __call__(self, reports):
         if isinstance(reports, Aggregate):
             return reports
-        return self.protocol.aggregate(as_rows(reports), self.on_invalid, keep_rows=self.most_bits)
+        return self.protocol.aggregate(reports, self.on_invalid, keep_rows=self.most_bits)
 
     def trim(self, aggregate):
         """Give up the rows of a cohort that has grown large."""

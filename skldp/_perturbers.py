@@ -6,14 +6,53 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skldp._validation import check_epsilon, check_positive, split_budget, warn_large_delta
-from skldp.mechanisms._encoding import as_floats
+from skldp._validation import (
+    as_floats,
+    as_table,
+    as_values,
+    check_epsilon,
+    check_positive,
+    is_ragged,
+    split_budget,
+    warn_large_delta,
+)
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._sphere import Sphere
 from skldp.mechanisms._square_wave import SquareWave
+
+
+def private_table(transformer, X, reset):
+    """Private records as a plain table. Only their public shape and column names can be wrong, as in scikit-learn.
+
+    Parameters
+    ----------
+    transformer : estimator
+        Which remembers the number and names of columns.
+    X : array-like of shape (n_clients, n_features)
+        Records in any container.
+    reset : bool
+        Whether the columns are learned, or compared with those that were.
+
+    Returns
+    -------
+    ndarray of shape (n_clients, n_features)
+    """
+    values = as_values(X)
+    if values.ndim == 1 and not is_ragged(values):
+        raise ValueError(f"Expected 2D array, got 1D array instead, of shape {values.shape}. Reshape your data: "
+                         "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one record.")
+    table = as_table(values, None if reset or not is_ragged(values) else transformer.n_features_in_)
+    validate_data(transformer, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset)
+    return check_array(table, dtype=None, ensure_all_finite=False, estimator=transformer)
+
+
+def refuse_complex(X):
+    """Refuse complex columns where a transformer is fitted, as scikit-learn does: a type is public."""
+    if as_values(X).dtype.kind == "c":
+        raise ValueError("Complex data not supported. Pass columns of real numbers or of categories.")
 
 
 class BasePerturber(TransformerMixin, BaseEstimator):
@@ -36,6 +75,27 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        refuse_complex(X)
+        return self._learn(X)
+
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
+        """Check the parameters against the number of columns, and randomise every row of X once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records. Values outside the public domain are clipped; no value raises or warns.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        ndarray
+            Reports on the natural scale, one row for each client.
+        """
+        return self._learn(X).transform(X)
+
+    def _learn(self, X):
         X = self._read(X, reset=True)
         self.mechanism_ = self._build(X)
         self.epsilon_ = check_epsilon(self.epsilon)
@@ -59,15 +119,7 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         return self._perturb(self._read(X, reset=False))
 
     def _read(self, X, reset):
-        options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
-        with np.errstate(all="ignore"):
-            try:
-                return validate_data(self, X, **options)
-            except (TypeError, ValueError, OverflowError):
-                if reset or getattr(X, "dtype", np.dtype(object)) != object:
-                    raise
-                # A value that is no number must not show on the client's path; a wrong shape still raises here.
-                return validate_data(self, _with_floats(X), **options)
+        return as_floats(private_table(self, X, reset))
 
     def _build(self, X):
         raise NotImplementedError
@@ -83,6 +135,7 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True  # what is no number does not raise
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -260,12 +313,6 @@ class SpherePerturber(OneToOneFeatureMixin, BasePerturber):
     def _build(self, X):
         norm = check_positive(self.data_norm, "data_norm")
         return Sphere(epsilon=self.epsilon, norm=norm, n_features=X.shape[1])
-
-
-def _with_floats(X):
-    """X with every entry a float, column names kept."""
-    values = as_floats(np.asarray(X, dtype=object))
-    return type(X)(values, index=X.index, columns=X.columns) if hasattr(X, "columns") else values
 
 
 def _is_infinite(epsilon):

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from skldp._base import BaseLDPEstimator
-from skldp._validation import check_positive
+from skldp._validation import check_positive, without_mask
 from skldp.exceptions import InvalidParameterError
 
 
@@ -67,8 +67,8 @@ class BaseLDPRegression(BaseLDPEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = check_array(X, dtype=np.float64, estimator=self)
-        y = self._check_response(y)
+        X = check_array(without_mask(X), dtype=np.float64, estimator=self)
+        y = self._check_response(without_mask(y))
         check_consistent_length(X, y)
         return X, y
 

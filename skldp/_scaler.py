@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skldp._validation import check_bounds, check_positive
+from skldp._perturbers import private_table, refuse_complex
+from skldp._validation import as_floats, check_bounds, check_positive
 from skldp.exceptions import InvalidParameterError
 
 
@@ -62,7 +63,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        d = validate_data(self, X, dtype=np.float64, ensure_all_finite=False).shape[1]
+        refuse_complex(X)
+        d = private_table(self, X, reset=True).shape[1]
         radius = check_positive(self.data_norm, "data_norm")
         lower, upper = _feature_bounds(self.bounds, d)
         self.centre_ = lower + (upper - lower) / 2
@@ -83,7 +85,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        X = as_floats(private_table(self, X, reset=False))
         with np.errstate(all="ignore"):
             deviation = np.where(np.isnan(X), 0.0, X - self.centre_)
             return np.clip(deviation, -self._half_width, self._half_width) * self.scale_
@@ -106,6 +108,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 

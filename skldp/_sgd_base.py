@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skldp._base import sampling_seed
-from skldp._validation import check_epsilon, check_integer, warn_large_delta
+from skldp._validation import check_epsilon, check_integer, warn_large_delta, without_mask
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientServer
@@ -125,6 +125,7 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
 
     def _check_X_y(self, X, y, reset, **options):
         """Raw records as arrays; no attribute is set before the fit is done."""
+        X, y = without_mask(X), without_mask(y)
         if reset:
             return check_X_y(X, y, dtype=np.float64, estimator=self, **options)
         return validate_data(self, X, y, dtype=np.float64, reset=False, **options)

@@ -6,6 +6,7 @@ from itertools import chain
 import numpy as np
 from joblib import Parallel, delayed
 
+from skldp._validation import as_table
 from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
@@ -32,7 +33,7 @@ class Counter:
         """The aggregate of a chunk; an aggregate is one already."""
         if isinstance(reports, Aggregate):
             return reports
-        return self.protocol.aggregate(as_rows(reports), self.on_invalid)
+        return self.protocol.aggregate(reports, self.on_invalid)
 
     def trim(self, aggregate):
         """What of a growing aggregate is kept: all of it."""
@@ -48,13 +49,14 @@ class _Count:
 
 
 def as_rows(reports):
-    """Reports as an array with a row for each client."""
+    """Reports as an array with a row for each client; where rows differ in length, the odd ones are missing."""
     try:
-        reports = np.asarray(reports)
+        rows = np.asarray(reports)
     except ValueError:
-        raise InvalidReportError("Reports are rows of the same number of integers; got rows that differ. "
-                                 "Pass what privatize returned.") from None
-    return reports[:, None] if reports.ndim == 1 and reports.size else reports
+        return as_table(reports)
+    if isinstance(reports, (list, tuple)) and rows.size and rows.dtype.kind not in "iu":
+        return as_table(reports)  # NumPy would have made text or floats of all because of one
+    return rows[:, None] if rows.ndim == 1 and rows.size else rows
 
 
 def add_up(reports, counter_for, n_jobs=None):
@@ -78,8 +80,7 @@ def add_up(reports, counter_for, n_jobs=None):
     if type(reports).__module__.partition(".")[0].startswith("dask"):
         return _from_dask(reports, counter_for)
     if hasattr(reports, "__array__") or _is_rows(reports):
-        rows = as_rows(reports)
-        return counter_for(rows)(rows)
+        return counter_for(as_rows(reports))(reports)
     return _from_chunks(iter(reports), counter_for, n_jobs)
 
 
@@ -171,7 +172,7 @@ def _refuse_one_dimension(chunk):
     """A flat chunk could be one client's report or many clients' reports: nobody can tell."""
     if isinstance(chunk, Aggregate) or len(chunk) == 0:
         return
-    flat = np.ndim(chunk[0]) == 0 if isinstance(chunk, (list, tuple)) else np.ndim(chunk) == 1
+    flat = all(np.isscalar(row) for row in chunk) if isinstance(chunk, (list, tuple)) else np.ndim(chunk) == 1
     if flat:
         raise InvalidReportError(f"A chunk has two dimensions, a row for each client; got {len(chunk)} numbers in one. "
                                  "Pass chunk.reshape(-1, width).")

@@ -1,13 +1,18 @@
-"""Checks of public parameters. Each failure is a sentence that says what to do.
+"""Checks of public parameters, and the door through which private values enter.
 
-Everything here is about *public* quantities: budgets, bounds, norms and
-categories. Private values are never validated, they are clipped.
+Budgets, bounds, norms and categories are *public*: a wrong one is an error in a sentence. Private values are never
+checked. :func:`as_values`, :func:`as_floats` and :func:`as_table` turn whatever container they come in into plain
+arrays, before anything else happens to them; a value that is missing or of a strange type becomes ``None`` or NaN there
+and a fixed public value later, and nothing is raised, printed or warned about a value. No other code of the package
+converts records.
 """
 
 import math
 import warnings
+from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Complex, Integral, Real
 
 import numpy as np
 
@@ -144,3 +149,238 @@ def smallest_integer_dtype(lower, upper):
         if np.iinfo(name).min <= lower and upper <= np.iinfo(name).max:
             return np.dtype(name)
     return np.dtype("int64")
+
+
+def as_values(x):
+    """Plain array of private values: the door, for values of any type.
+
+    The mask of a masked array is honoured (``np.where`` and other functions of NumPy would let what is under it through
+    without noise), and no subclass of ``ndarray`` gets past.
+
+    Parameters
+    ----------
+    x : array-like
+        A list, an array of any kind, a table of pandas, polars or pyarrow, or a single value. Rows may differ in
+        length.
+
+    Returns
+    -------
+    ndarray
+        Exactly of this type, owned, in C order and of at least one dimension. Missing values are ``None`` (NaN among
+        floats). Rows that differ in length are the entries of a 1-D array of objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_values(np.ma.array([171, 180], mask=[True, False]))
+    array([None, 180], dtype=object)
+    """
+    return _owned(_plain(x))
+
+
+def as_floats(x):
+    """Plain array of private numbers: the door, for values that are numbers.
+
+    Parameters
+    ----------
+    x : array-like
+        As in :func:`as_values`.
+
+    Returns
+    -------
+    ndarray of float64
+        Exactly of this type, owned, in C order and of at least one dimension. What is no real number is NaN, what is
+        too large for a float infinite.
+
+    Examples
+    --------
+    >>> as_floats([1, 10**400, None, "no number", 2j])
+    array([ 1., inf, nan, nan, nan])
+    """
+    return _floats(_plain(x))
+
+
+def as_table(x, n_columns=None):
+    """Plain array of private values with a row for each client.
+
+    Parameters
+    ----------
+    x : array-like
+        As in :func:`as_values`. One dimension is n rows where there is one column, else a single row.
+    n_columns : int or None, default=None
+        Columns that there must be; ``None`` is the most frequent length of a row.
+
+    Returns
+    -------
+    ndarray of shape (n, n_columns)
+        As that of :func:`as_values`. Where rows differ in length, one of the wrong length is missing as a whole.
+
+    Examples
+    --------
+    >>> as_table([["a", "b"], ["c"]], 2)
+    array([['a', 'b'],
+           [None, None]], dtype=object)
+    """
+    return _owned(_table(_plain(x), n_columns))
+
+
+def as_float_table(x, n_columns=None):
+    """Plain array of private numbers with a row for each client: :func:`as_table` in floats.
+
+    Parameters
+    ----------
+    x : array-like
+        As in :func:`as_values`.
+    n_columns : int or None, default=None
+        As in :func:`as_table`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n_columns)
+    """
+    return _floats(_table(_plain(x), n_columns))
+
+
+def as_column(y, n_rows):
+    """Plain array of private responses, one for each row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,), or a single value
+        As in :func:`as_values`.
+    n_rows : int
+        How many there must be.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        As that of :func:`as_values`.
+    """
+    values = _plain(y)
+    if values.shape != (n_rows,):
+        raise ValueError(f"y must hold one response for each of the {n_rows} records, got shape {values.shape}.")
+    return _owned(values)
+
+
+def without_mask(x):
+    """The same without masked arrays: what they hide is ``None``, or NaN among floats; all else is left as it is."""
+    if isinstance(x, (list, tuple)):
+        return [without_mask(item) for item in x] if _holds_mask(x) else x
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    if x.dtype.names:
+        return x.tolist()
+    values, mask = np.array(np.ma.getdata(x), subok=False), np.ma.getmaskarray(x)
+    if values.dtype.kind != "f" and mask.any():
+        values = values.astype(object)
+    values[mask] = np.nan if values.dtype.kind == "f" else None
+    return values
+
+
+def refuse_sparse(x):
+    """Refuse records whose zeros can be told from the rest."""
+    if hasattr(x, "toarray"):
+        raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
+
+
+def _plain(x):
+    """An array without mask and subclass, of at least one dimension, which may share its memory with x."""
+    refuse_sparse(x)
+    x = without_mask(x)
+    if isinstance(x, (list, tuple)):
+        return _objects(x)
+    try:
+        values = np.asarray(x)
+    except Exception:  # its message could show a value
+        raise _not_records(x) from None
+    if values.dtype.names:
+        return _objects(values.tolist())  # a record of named fields is a row
+    if values.ndim == 0 and _is_container(values[()]):
+        raise _not_records(x)
+    return np.atleast_1d(values)
+
+
+def _not_records(x):
+    return TypeError(f"Records must be an array, a table or a list of rows; got {type(x).__name__}. Make a list of it.")
+
+
+def _is_container(item):
+    """Whether something that NumPy takes for a single value holds several: a set, a generator, a lazy table."""
+    return (isinstance(item, Iterable) and not isinstance(item, (str, bytes))) or hasattr(item, "collect")
+
+
+def _owned(values):
+    return np.array(values, order="C")
+
+
+def _floats(values):
+    floats = np.full(values.shape, np.nan)  # complex numbers and dates are no numbers here
+    with np.errstate(all="ignore"):
+        if values.dtype.kind in "biuf":
+            floats[...] = values
+        elif values.dtype.kind in "OSU":
+            floats.reshape(-1)[:] = np.fromiter(map(_as_float, values.ravel().tolist()), np.float64, values.size)
+    return floats
+
+
+def is_ragged(values):
+    """Whether a plain array holds rows that differ in length."""
+    return values.ndim == 1 and values.dtype == object and any(map(_is_row, values))
+
+
+def _table(values, n_columns):
+    if is_ragged(values):
+        one_record = len(values) == n_columns and not _is_row(values[0])
+        values = _padded([values] if one_record else values, n_columns)
+    elif values.ndim == 1:
+        values = values.reshape((-1, 1) if n_columns in (1, None) else (1, -1))
+    if values.ndim != 2 or n_columns not in (None, values.shape[1]):
+        width = "n_features" if n_columns is None else n_columns
+        raise ValueError(f"Records must be an array of shape (n, {width}), got shape {values.shape}.")
+    return values
+
+
+def _holds_mask(rows):
+    return any(isinstance(row, np.ma.MaskedArray) or (isinstance(row, (list, tuple)) and _holds_mask(row))
+               for row in rows)
+
+
+def _objects(rows):
+    """An array of objects from a list, since NumPy would turn all numbers into text because of one text."""
+    try:
+        return np.array(rows, dtype=object, order="C")
+    except ValueError:  # NumPy cannot stack these rows, whose message would not show a value either
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [list(row) if _is_row(row) else row for row in rows]
+        return values
+
+
+def _is_row(item):
+    return isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0)
+
+
+def _padded(rows, n_columns):
+    rows = [list(row) if _is_row(row) else [row] for row in rows]
+    if n_columns is None:
+        n_columns = Counter(map(len, rows)).most_common(1)[0][0]
+    table = np.full((len(rows), n_columns), None, dtype=object)
+    for place, row in enumerate(rows):
+        if len(row) == n_columns:
+            table[place] = _flat(row)
+    return table
+
+
+def _flat(row):
+    """Entries of a row for an array of objects; what is a list itself is no value."""
+    return [None if _is_row(item) else item for item in row]
+
+
+def _as_float(value):
+    try:
+        if isinstance(value, np.ndarray) or (isinstance(value, Complex) and not isinstance(value, Real)):
+            return np.nan
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except Exception:  # private values may be of any type, and none of them may raise
+        return np.nan

@@ -17,7 +17,7 @@ LAYERS = {
     "models": 4,
     "sampling": 5,
     "_budgets": 5.5, "_streams": 5.5, "_influence": 5.5, "_base": 6,
-    "_perturbers": 7, "_scaler": 7, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
+    "_perturbers": 7, "_scaler": 7.5, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
     "_linear_regression": 7, "_logistic_regression": 7,
     "_sgd_base": 6.5, "_sgd": 7,
     "_category_perturbers": 7.5, "_distribution": 7.5, "_rates": 7.5, "_planning": 7.6,

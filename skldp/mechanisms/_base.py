@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skldp._validation import as_floats
 from skldp.mechanisms._encoding import encode_category
 from skldp.privacy._words import SystemWords, word_source
 
@@ -124,8 +125,8 @@ def has_width(reports, width):
 
 
 def check_width(x, width):
-    """Return an array of records with ``width`` columns, or say what is wrong with its (public) shape."""
-    x = np.asarray(x)
+    """Return records as floats with ``width`` columns, or say what is wrong with their (public) shape."""
+    x = as_floats(x)
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"Records must be an array of shape (n, {width}), got shape {x.shape}.")
     return x

@@ -2,44 +2,12 @@
 
 import numpy as np
 
+from skldp._validation import as_floats, as_values
+
 BALL_RADIUS = 2**16  # integer radius of an encoded ball
 _BLOCK = 1 << 15  # values per block: the temporaries stay in the processor's cache
 _LARGEST = np.finfo(np.float64).max
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
-
-
-def as_floats(x):
-    """An array of floats from anything of a regular shape: what is no number becomes NaN, what is too large infinite.
-
-    Parameters
-    ----------
-    x : array-like
-        Values of any type.
-
-    Returns
-    -------
-    ndarray of float64
-
-    Examples
-    --------
-    >>> as_floats([1, 10**400, None, "no number"])
-    array([ 1., inf, nan, nan])
-    """
-    x = x if isinstance(x, np.ndarray) else np.asarray(x, dtype=object)
-    with np.errstate(all="ignore"):
-        if x.dtype.kind in "biuf":
-            return np.atleast_1d(x.astype(np.float64, copy=False))
-        values = np.fromiter((_as_float(value) for value in x.ravel().tolist()), dtype=np.float64, count=x.size)
-        return np.atleast_1d(values.reshape(x.shape))
-
-
-def _as_float(value):
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
-    except Exception:  # whatever a private value does, it must not show
-        return np.nan
 
 
 def encode_interval(x, bounds, n_levels):
@@ -100,15 +68,13 @@ def encode_ball(x, norm, radius=BALL_RADIUS):
     array([[39321, 52428],
            [32768,     0]])
     """
-    x = as_floats(x)
+    x = as_floats(x)  # a copy, which the blocks overwrite
     n_rows = max(1, _BLOCK // max(x.shape[1], 1))
+    codes = np.empty(x.shape, dtype=np.int64)
     with np.errstate(all="ignore"):
-        if len(x) <= n_rows:
-            return _encode_block(x.copy(), norm, radius).astype(np.int64)
-        codes = np.empty(x.shape, dtype=np.int64)
         for start in range(0, len(x), n_rows):
             block = slice(start, start + n_rows)
-            codes[block] = _encode_block(x[block].copy(), norm, radius)
+            codes[block] = _encode_block(x[block], norm, radius)
     return codes
 
 
@@ -132,7 +98,7 @@ def encode_category(x, n_categories):
     array([ 0,  2, -1, -1])
     """
     with np.errstate(all="ignore"):
-        x = np.asarray(x)
+        x = as_values(x)
         if x.dtype.kind not in "biuf":
             x = as_floats(x)
         known = (x >= 0) & (x < n_categories)

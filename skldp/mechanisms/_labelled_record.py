@@ -8,7 +8,6 @@ import numpy as np
 
 from skldp._validation import check_delta, check_epsilon, check_fraction, check_integer
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
-from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._randomized_response import RandomizedResponse
 
@@ -87,7 +86,7 @@ class LabelledRecord(Mechanism):
 
     def encode(self, x: Any) -> np.ndarray:
         """Records, shape (n, n_features + 1), as integers: the vector, then 0 or 1 for the label."""
-        x = as_floats(check_width(x, self.n_features + 1))
+        x = check_width(x, self.n_features + 1)
         codes = np.empty(x.shape, dtype=np.int64)
         codes[:, :-1] = self.vector.encode(x[:, :-1])
         with np.errstate(all="ignore"):
@@ -109,8 +108,9 @@ class LabelledRecord(Mechanism):
 
     def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-probability of reports given records: the sum over the two parts."""
-        reports, codes = np.asarray(reports), self.encode(x)
-        vector = self.vector.log_prob(reports[:, :-1], as_floats(x)[:, :-1])
+        reports, x = np.asarray(reports), check_width(x, self.width)
+        codes = self.encode(x)
+        vector = self.vector.log_prob(reports[:, :-1], x[:, :-1])
         return vector + self.label.log_prob(reports[:, -1], codes[:, -1])
 
     def valid(self, reports: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.special import log_ndtr
 from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
-from skldp.mechanisms._encoding import as_floats, clip_to_unit_ball, encode_ball
+from skldp.mechanisms._encoding import clip_to_unit_ball, encode_ball
 from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._calibration import gaussian_sigma
 from skldp.privacy._noise import GAUSSIAN_REACH, gaussian_noise, gaussian_slack, integer_noise
@@ -178,7 +178,7 @@ class SphereMoments(MomentMechanism):
 
     def encode(self, x: Any) -> np.ndarray:
         """Moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
-        x = as_floats(check_width(x, self.n_features + 1))
+        x = check_width(x, self.n_features + 1)
         with np.errstate(all="ignore"):
             record = np.empty((len(x), self.order))
             record[:, 0] = self.intercept_weight
@@ -312,7 +312,7 @@ class GaussianMoments(MomentMechanism):
 
     def encode(self, x: Any) -> np.ndarray:
         """Records, shape (n, n_features + 1), as integer vectors V."""
-        x = as_floats(check_width(x, self.n_features + 1))
+        x = check_width(x, self.n_features + 1)
         codes = np.empty((len(x), self.order), dtype=np.int64)
         with np.errstate(all="ignore"):
             codes[:, 0] = round(self.intercept_weight * MOMENT_RADIUS)

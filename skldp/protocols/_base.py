@@ -11,6 +11,7 @@ from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNo
 from skldp.privacy._words import RandomState
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import KINDS, canonical, describe, digest, parse, protocol_from
+from skldp.protocols._rows import read_rows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,14 +53,7 @@ class Protocol(ABC):
         ndarray of int, shape (n, width)
             Reports, ready to be sent.
         """
-        refuse_sparse(X)
-        if random_state is not None:
-            warnings.warn(
-                "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
-                "Leave random_state=None on a client.",
-                SeededNoiseWarning,
-                stacklevel=2,
-            )
+        warn_seeded(random_state)
         return self._randomize(X, y, random_state)
 
     def check(self, reports: ArrayLike) -> np.ndarray:
@@ -74,7 +68,7 @@ class Protocol(ABC):
         -------
         ndarray of bool, shape (n,)
         """
-        return self._valid_rows(self._read(reports))
+        return self._read(reports, "drop")[1]
 
     def aggregate(self, reports: ArrayLike, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that inference needs.
@@ -94,14 +88,19 @@ class Protocol(ABC):
 
     def _aggregate(self, reports, on_invalid, tally):
         check_on_invalid(on_invalid)
-        reports = self._read(reports)
-        valid = self._valid_rows(reports)
+        reports, valid = self._read(reports, on_invalid)
         n_rejected = int(len(reports) - np.count_nonzero(valid))
-        if n_rejected and on_invalid == "raise":
-            raise self._refusal(valid, 'Pass on_invalid="drop" to leave such reports out.')
         if n_rejected:
             reports = reports[valid]
         return Aggregate({self: tally(reports)}, n_rejected)
+
+    def _read(self, reports, on_invalid="raise", remedy='Pass on_invalid="drop" to leave such reports out.'):
+        """Rows of integers, and a mask of those that an honest client could have sent; "raise" refuses the others."""
+        rows, whole = read_rows(reports, self.width, type(self).__name__, on_invalid == "drop")
+        valid = whole & self._valid_rows(rows)
+        if on_invalid == "raise" and not valid.all():
+            raise self._refusal(valid, remedy)
+        return rows, valid
 
     def _refusal(self, valid, remedy):
         """The error that names the rows which no honest client could have sent."""
@@ -144,25 +143,6 @@ class Protocol(ABC):
     def _canonical(self):
         return canonical(describe(self))
 
-    def _read(self, reports):
-        reports = np.asarray(reports)
-        if reports.shape == (0,):
-            reports = reports.reshape(0, self.width)  # an empty list, of an empty partition
-        if reports.ndim == 1 and self.width == 1:
-            reports = reports[:, None]
-        if reports.ndim != 2 or reports.shape[1] != self.width:
-            raise InvalidReportError(
-                f"Reports under this {type(self).__name__} have {self.width} columns; "
-                f"got an array of shape {reports.shape}. Pass what privatize returned, a row for each client."
-            )
-        if not reports.size:
-            return reports.astype(np.int8)  # of no reports, the type is whatever an empty list has
-        if reports.dtype.kind not in "iu":
-            raise InvalidReportError(
-                f"Reports are integers; got dtype {reports.dtype}. Pass what privatize returned, unchanged."
-            )
-        return reports
-
     @property
     def sends_bits(self) -> bool:
         """Whether a report is a row of zeros and ones, which a file packs."""
@@ -173,9 +153,18 @@ class Protocol(ABC):
     def width(self) -> int:
         """Number of integers in a report."""
 
-    @abstractmethod
     def _randomize(self, X, y, random_state):
         """Randomise records without the client's warning about seeds."""
+        X, y = self._plain(X, y)
+        return self._draw(X, y, random_state)
+
+    @abstractmethod
+    def _plain(self, X, y):
+        """Records and responses as plain arrays of floats or codes: the first thing that happens to them."""
+
+    @abstractmethod
+    def _draw(self, X, y, random_state):
+        """Draw the reports of plain records."""
 
     @abstractmethod
     def _valid_rows(self, reports):
@@ -196,7 +185,12 @@ def check_on_invalid(on_invalid):
         raise InvalidParameterError(f'on_invalid must be "raise" or "drop", got {on_invalid!r}.')
 
 
-def refuse_sparse(X):
-    """Refuse records whose zeros can be told from the rest."""
-    if hasattr(X, "toarray"):
-        raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
+def warn_seeded(random_state):
+    """Warn about noise that can be taken off."""
+    if random_state is not None:
+        warnings.warn(
+            "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
+            "Leave random_state=None on a client.",
+            SeededNoiseWarning,
+            stacklevel=3,
+        )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._categories import category_codes, check_list, row_codes
-from skldp._validation import check_epsilon, check_integer
+from skldp._validation import as_table, check_epsilon, check_integer
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
@@ -86,16 +86,15 @@ class CategoryProtocol(Protocol):
 
     def codes(self, X: ArrayLike) -> np.ndarray:
         """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
-        X = np.asarray(X, dtype=object) if isinstance(X, (list, tuple)) else np.asarray(X)
-        if X.ndim <= 1:
-            X = X.reshape(-1, 1) if self.n_features == 1 else X.reshape(1, -1)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
+        rows = as_table(X, self.n_features)
         known = check_list(self.categories, self.n_features)
-        return category_codes(X[:, 0], known) if self.n_features == 1 else row_codes(X, known)
+        return category_codes(rows[:, 0], known) if self.n_features == 1 else row_codes(rows, known)
 
-    def _randomize(self, X, y, random_state):
-        reports = self.randomizer.randomize(self.codes(X), random_state)
+    def _plain(self, X, y):
+        return self.codes(X), None
+
+    def _draw(self, X, y, random_state):
+        reports = self.randomizer.randomize(X, random_state)
         return reports[:, None] if reports.ndim == 1 else reports
 
     def aggregate(self, reports: ArrayLike, on_invalid: str = "raise", keep_rows: float = False) -> Aggregate:

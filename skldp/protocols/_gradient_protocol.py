@@ -2,7 +2,6 @@
 
 import json
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -12,14 +11,23 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
-from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_positive
-from skldp.exceptions import InvalidParameterError, SeededNoiseWarning
-from skldp.mechanisms._encoding import BALL_RADIUS, as_floats, encode_ball
+from skldp._validation import (
+    as_column,
+    as_float_table,
+    as_floats,
+    check_bounds,
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_positive,
+)
+from skldp.exceptions import InvalidParameterError
+from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._base import Protocol, refuse_sparse
+from skldp.protocols._base import Protocol, warn_seeded
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
@@ -256,7 +264,8 @@ class GradientProtocol(Protocol):
         -------
         ndarray of shape (n, dimension)
         """
-        codes, target = self._encode(X, y)
+        X, target = self._plain(X, y)
+        codes = encode_ball(X, self.data_norm)
         return self._gradient(codes, target, np.asarray(theta, dtype=np.float64))
 
     def mean_gradient(self, aggregate: Aggregate) -> np.ndarray:
@@ -294,19 +303,23 @@ class GradientProtocol(Protocol):
         ndarray of int, shape (n, width)
             Reports, ready to be sent.
         """
-        refuse_sparse(X)
-        if random_state is not None:
-            warnings.warn(
-                "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
-                "Leave random_state=None on a client.",
-                SeededNoiseWarning,
-                stacklevel=2,
-            )
+        warn_seeded(random_state)
         return self._randomize(X, y, random_state, model)
 
     def _randomize(self, X, y, random_state, model=None):
+        X, y = self._plain(X, y)
+        return self._draw(X, y, random_state, model)
+
+    def _plain(self, X, y):
+        X = as_float_table(X, self.n_features)
+        if y is None:
+            raise InvalidParameterError("y must be given: a gradient needs a label or response. A missing one is NaN.")
+        y = as_column(y, len(X))
+        return X, self._labels(y) if self.loss == "logistic" else self._responses(y)
+
+    def _draw(self, X, y, random_state, model=None):
         theta, number = self._parameters(model)
-        codes, target = self._encode(X, y)
+        codes, target = encode_ball(X, self.data_norm), y
         if random_state is not None:
             # The model and its round belong to the key: two rounds never share noise, whatever the records are.
             random_state = word_source(random_state, repr(self), f"round {number}", theta, codes, target)
@@ -318,24 +331,12 @@ class GradientProtocol(Protocol):
             raise InvalidParameterError("This model belongs to another protocol. Ask the server for the right one.")
         return np.array(model.theta), model.round
 
-    def _encode(self, X, y):
-        """Records as integers of the ball, and targets in [-1, 1] (labels: -1 or 1, and 0 for an unknown one)."""
-        X = as_floats(X)
-        if X.ndim == 1:
-            X = X[:, None] if self.n_features == 1 else X[None, :]
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
-        if y is None:
-            raise InvalidParameterError("y must be given: a gradient needs a label or response. A missing one is NaN.")
-        y = np.atleast_1d(y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object))
-        if y.shape != (len(X),):
-            raise ValueError(f"y must hold one value for each of the {len(X)} records, got shape {y.shape}.")
-        return encode_ball(X, self.data_norm), self._labels(y) if self.loss == "logistic" else self._responses(y)
-
     def _labels(self, y):
+        """Targets -1 and 1, and 0 for an unknown label."""
         return np.array([-1.0, 1.0, 0.0])[category_codes(y, check_list(self.classes))]
 
     def _responses(self, y):
+        """Targets in [-1, 1]."""
         lower, upper = check_bounds(self.bounds_y)
         centre, scale = self.response_scale
         y = as_floats(y)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation import check_integer, check_positive, check_real
-from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.exceptions import InvalidParameterError
 from skldp.protocols._base import Protocol
 from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
 
@@ -61,7 +62,7 @@ class GradientClient:
         if isinstance(model, str):
             model = GradientModel.from_json(model)
         one = np.ndim(y) == 0
-        reports = self.protocol.privatize(np.reshape(x, (1, -1)) if one else x, y, model=model)
+        reports = self.protocol.privatize(x, y, model=model)
         return reports[0] if one else reports
 
 
@@ -170,14 +171,14 @@ class GradientServer:
         -------
         self
         """
-        rows, n_misshapen = self._rows(reports, on_invalid)
+        rows = reports if hasattr(reports, "__array__") else list(cast(Iterable, reports))
         aggregate = self.protocol.aggregate(rows, on_invalid)
         n = aggregate.n_reports
         gradient = self.protocol.mean_gradient(aggregate) if n else np.zeros_like(self.theta)
         self.loss_curve.append((self.loss_curve or [0.0])[-1] + float(gradient @ self._last_move))
         self.n_rounds_done += 1
         self.n_reports += n
-        self.n_rejected += aggregate.n_rejected + n_misshapen
+        self.n_rejected += aggregate.n_rejected
         self._last_move = -self.step_size(self.n_rounds_done, n) * gradient
         self.theta = self.theta + self._last_move
         self._update_mean()
@@ -221,28 +222,3 @@ class GradientServer:
         if self.average and self.n_reports >= self.average:
             self._n_averaged += 1
             self._mean_theta = self._mean_theta + (self.theta - self._mean_theta) / self._n_averaged
-
-    def _rows(self, reports, on_invalid):
-        """Reports as one array, and how many had another shape or type; a list may hold anything."""
-        if hasattr(reports, "__array__"):
-            return np.asarray(reports), 0
-        rows = [_row(report, self.protocol.width) for report in reports]
-        strange = [number for number, row in enumerate(rows) if row is None]
-        if strange and on_invalid == "raise":
-            raise InvalidReportError(
-                f"{len(strange)} of {len(rows)} reports are not {self.protocol.width} integers "
-                f'(first: number {strange[0]}). Pass on_invalid="drop" to leave such reports out.'
-            )
-        kept = [row for row in rows if row is not None]
-        return np.array(kept, dtype=np.int64).reshape(-1, self.protocol.width), len(strange)
-
-
-def _row(report, width):
-    """One report as int64, or None where it is not ``width`` integers."""
-    try:
-        row = np.asarray(report)
-    except Exception:  # a hostile report may be anything
-        return None
-    if row.shape != (width,) or row.dtype.kind not in "iu" or (row.dtype.kind == "u" and row.max() > 2**62):
-        return None
-    return row.astype(np.int64)

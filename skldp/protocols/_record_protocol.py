@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from skldp._validation import check_delta, check_epsilon, check_positive
-from skldp.mechanisms._encoding import as_floats, clip_to_unit_ball
+from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.protocols._regression_protocol import BoundedProtocol, exact
 from skldp.protocols._tallies import Tally
@@ -80,7 +80,7 @@ class RecordProtocol(BoundedProtocol):
         rows = super()._scaled(X, y, source)
         with np.errstate(all="ignore"):
             rows[:, :-1] = clip_to_unit_ball(rows[:, :-1].copy(), 1.0)
-            rows[:, -1] = self.y_weight * np.nan_to_num(as_floats(rows[:, -1]), nan=0.0)
+            rows[:, -1] = self.y_weight * np.nan_to_num(rows[:, -1], nan=0.0)
         return rows
 
     def mean_products(self, tally: Tally) -> np.ndarray:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp._categories import category_codes, check_list
-from skldp._validation import check_bounds, check_integer, check_positive
+from skldp._validation import as_column, as_float_table, as_floats, check_bounds, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._encoding import as_floats
 from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
 
@@ -42,7 +41,7 @@ class RegressionProtocol(Protocol):
 
     @abstractmethod
     def _numbers(self, y):
-        """Responses as floats, whatever they are; NaN for one that is none."""
+        """Plain responses as floats; NaN for one that is none."""
 
     @abstractmethod
     def _response(self, y, source):
@@ -53,31 +52,28 @@ class RegressionProtocol(Protocol):
         """Number of integers in a report."""
         return self.randomizer.width
 
-    def _randomize(self, X, y, random_state):
-        chunks = list(self._chunks(X, y, random_state))
+    def _plain(self, X, y):
+        X = as_float_table(X, self.n_features)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
+        return X, self._numbers(as_column(y, len(X)))
+
+    def _draw(self, X, y, random_state):
+        chunks = list(self._draw_chunks(X, y, random_state))
         return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
     def _chunks(self, X, y, random_state) -> Iterator:
-        """Reports in pieces, from one stream of noise that the pieces do not start anew."""
-        X, y = self._shaped(X, y)
+        """Reports in pieces, for those who add them up."""
+        X, y = self._plain(X, y)
+        return self._draw_chunks(X, y, random_state)
+
+    def _draw_chunks(self, X, y, random_state):
+        """Reports of plain records, from one stream of noise that the pieces do not start anew."""
         source = word_source(random_state, self._canonical(), X, y)
         for start in range(0, max(len(X), 1), CHUNK_ROWS):
             rows = slice(start, start + CHUNK_ROWS)
             mechanism = self.randomizer
             yield mechanism._draw(mechanism.encode(self._scaled(X[rows], y[rows], source)), source)
-
-    def _shaped(self, X, y):
-        X = as_floats(X)
-        if X.ndim == 1:
-            X = X[None, :]
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
-        y = self._numbers(y)
-        if y.shape != (len(X),):
-            raise ValueError(f"y must hold one response for each of the {len(X)} records, got shape {y.shape}.")
-        return X, y
 
     def _scaled(self, X, y, source):
         """Rows (x, response) in public units, for the mechanism to clip."""
@@ -140,11 +136,7 @@ class LabelledProtocol(RegressionProtocol):
         object.__setattr__(self, "classes", _two_labels(known.tolist()))
 
     def _numbers(self, y):
-        y = np.atleast_1d(np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y))
-        if y.ndim != 1:
-            return np.empty(y.shape)
-        codes = category_codes(y, check_list(self.classes))
-        return np.array([-1.0, 1.0, np.nan])[codes]
+        return np.array([-1.0, 1.0, np.nan])[category_codes(y, check_list(self.classes))]
 
     def _response(self, y, source):
         # A label that is none of the two becomes either, at random; a word is drawn for every record, known or not.

@@ -50,10 +50,7 @@ def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protoc
     >>> protocol.aggregate(reports).n_reports
     2
     """
-    rows = protocol._read(reports)
-    valid = protocol._valid_rows(rows)
-    if not valid.all():
-        raise protocol._refusal(valid, "Leave such reports out: reports[protocol.check(reports)].")
+    rows, _ = protocol._read(reports, remedy="Leave such reports out: reports[protocol.check(reports)].")
     header = {"format": FORMAT, "version": VERSION, "protocol": describe(protocol), "id": digest(protocol),
               "n_reports": len(rows)}
     stored = np.packbits(rows.astype(bool), axis=1) if protocol.sends_bits else rows

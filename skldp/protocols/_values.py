@@ -6,9 +6,16 @@ from typing import cast
 
 import numpy as np
 
-from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_real, split_budget
+from skldp._validation import (
+    as_float_table,
+    check_bounds,
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_real,
+    split_budget,
+)
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._encoding import as_floats
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
@@ -104,12 +111,10 @@ class ValueProtocol(Protocol):
             return LaplaceCells(self.randomizer)
         return GaussianCells(self.randomizer, self.midpoint)
 
-    def _randomize(self, X, y, random_state):
-        X = as_floats(X)
-        if X.ndim == 1:
-            X = X[:, None] if self.n_features == 1 else X[None, :]
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"Records must be an array of shape (n, {self.n_features}), got shape {X.shape}.")
+    def _plain(self, X, y):
+        return as_float_table(X, self.n_features), None
+
+    def _draw(self, X, y, random_state):
         if self.mechanism != "gaussian":
             return self.randomizer.randomize(X, random_state)
         # The midpoint is the centre of the ball, where a missing value goes.

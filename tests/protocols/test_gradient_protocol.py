@@ -270,7 +270,7 @@ def test_shapes_are_public_and_raise():
     protocol = PROTOCOLS[0]
     with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
         protocol.privatize(np.zeros((4, 2)), np.ones(4))
-    with pytest.raises(ValueError, match="one value for each of the 4 records"):
+    with pytest.raises(ValueError, match="one response for each of the 4 records"):
         protocol.privatize(np.zeros((4, 3)), np.ones(3))
     with pytest.raises(InvalidParameterError, match="y must be given"):
         protocol.privatize(np.zeros((4, 3)))
