@@ -46,7 +46,9 @@ def private_table(transformer, X, reset):
                          "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one record.")
     table = as_table(values, None if reset or not is_ragged(values) else transformer.n_features_in_)
     validate_data(transformer, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset)
-    return check_array(table, dtype=None, ensure_all_finite=False, estimator=transformer)
+    # Zeros of the same shape: scikit-learn's own messages about numbers of rows and columns, without a value in them.
+    check_array(np.broadcast_to(0.0, table.shape), estimator=transformer)
+    return table
 
 
 def refuse_complex(X):
