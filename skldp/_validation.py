@@ -285,6 +285,8 @@ def refuse_sparse(x):
 
 def _plain(x):
     """An array without mask and subclass, of at least one dimension, which may share its memory with x."""
+    if type(x) is np.ndarray and x.dtype.kind in "biuf":
+        return x if x.ndim else x[None]
     refuse_sparse(x)
     x = without_mask(x)
     if isinstance(x, (list, tuple)):
@@ -314,6 +316,8 @@ def _owned(values):
 
 
 def _floats(values):
+    if values.dtype == np.float64:
+        return np.array(values, dtype=np.float64, order="C")
     floats = np.full(values.shape, np.nan)  # complex numbers and dates are no numbers here
     with np.errstate(all="ignore"):
         if values.dtype.kind in "biuf":
