@@ -19,7 +19,7 @@ from skldp.protocols._whole_files import regular_file, try_lock, write_whole
 FORMAT = "skldp-client-ledger"
 VERSION = 1
 MAX_LEDGER_BYTES = 1 << 20
-LOCK_SECONDS = 5.0
+LOCK_SECONDS = 10.0  # a write takes about 20 ms, but programs do not wait in turn
 _DTYPES = {name: np.dtype(name).newbyteorder("<")
            for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")}
 
