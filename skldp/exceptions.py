@@ -1,6 +1,7 @@
 """The library's own warnings and errors."""
 
 __all__ = [
+    "BudgetError",
     "InterruptedStreamError",
     "InvalidParameterError",
     "InvalidReportError",
@@ -57,6 +58,21 @@ class InvalidParameterError(ValueError, TypeError):
     ... except InvalidParameterError:
     ...     print("epsilon is refused")
     epsilon is refused
+    """
+
+
+class BudgetError(InvalidParameterError):
+    """A protocol asks for more of a person's privacy budget than is left.
+
+    Examples
+    --------
+    >>> from skldp.exceptions import BudgetError
+    >>> from skldp.protocols import Client, ValueProtocol
+    >>> try:
+    ...     Client(ValueProtocol(epsilon=4.0), max_epsilon=1.0)
+    ... except BudgetError:
+    ...     print("the protocol is refused")
+    the protocol is refused
     """
 
 

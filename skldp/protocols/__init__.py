@@ -3,6 +3,7 @@
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._category_protocol import CategoryProtocol
+from skldp.protocols._client import Client
 from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
 from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
@@ -14,6 +15,7 @@ from skldp.protocols._values import ValueProtocol
 __all__ = [
     "Aggregate",
     "CategoryProtocol",
+    "Client",
     "GradientClient",
     "GradientModel",
     "GradientProtocol",

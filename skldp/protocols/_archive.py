@@ -1,13 +1,13 @@
 """Files that hold a description and arrays: npz, without pickle, written whole or not at all."""
 
 import os
-import tempfile
 import zipfile
 
 import numpy as np
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._description import canonical, parse
+from skldp.protocols._whole_files import write_whole
 
 
 def write_archive(file, header, arrays):
@@ -16,7 +16,8 @@ def write_archive(file, header, arrays):
     Parameters
     ----------
     file : path or binary file object
-        A path is replaced when everything is written, so that a failure leaves the old file as it was.
+        A path is replaced when everything is written and on the disk, so that a failure leaves the old file as it was.
+        It must be a regular file, or none yet; links are followed.
     header : dict
         Plain values.
     arrays : dict of str to ndarray
@@ -26,18 +27,7 @@ def write_archive(file, header, arrays):
     if hasattr(file, "write"):
         np.savez(file, allow_pickle=False, **members)
         return
-    path = os.fspath(file)
-    handle, partial = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".skldp-", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, allow_pickle=False, **members)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(partial, 0o666 & ~mask)  # as a file that is opened for writing would have
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    write_whole(file, lambda stream: np.savez(stream, allow_pickle=False, **members))
 
 
 def read_archive(file, what):

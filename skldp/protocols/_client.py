@@ -1,0 +1,226 @@
+"""A client that counts what it spends, and answers the same question with the same report."""
+
+import math
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skldp._validation import check_positive
+from skldp.exceptions import BudgetError, InvalidParameterError
+from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
+from skldp.protocols._base import Protocol
+from skldp.protocols._client_ledger import FileLedger, MemoryLedger, exactly
+from skldp.protocols._gradient_protocol import GradientProtocol
+from skldp.protocols._regression_protocol import RegressionProtocol
+from skldp.protocols._values import ValueProtocol
+
+__all__ = ["Client"]
+
+MAX_DELTA = 0.01  # in all, for clients with a ceiling: a large delta is no privacy at any epsilon
+
+
+class Client:
+    """One person's side of collections: it reports, keeps account of the budget, and refuses past a ceiling.
+
+    The noise always comes from the operating system. Budgets are added up over all protocols that share a ledger
+    (basic composition), exactly, as the decimal numbers that they are written as.
+
+    Parameters
+    ----------
+    protocol : Protocol, str or bytes
+        What was published, or its JSON text. A protocol without privacy (``epsilon=inf``) is refused.
+    ledger : path-like or None, default=None
+        File in which the account is kept, created when there is none; it belongs to one person. Programs lock a second
+        file beside it, with the ending ``.lock``. ``None`` keeps the account in memory, where it is forgotten with
+        this object.
+    max_epsilon : float or None, default=None
+        Ceiling of the person: the most that all reports may spend together. A protocol that asks for more is refused
+        at once. With a ceiling, deltas may add up to 0.01 at most. ``None`` only counts.
+
+    Raises
+    ------
+    BudgetError
+        When the protocol asks for more than the ceiling.
+    InvalidParameterError
+        When a parameter, or the ledger, cannot be used.
+
+    See Also
+    --------
+    Protocol.privatize : Reports without an account, for one or many records.
+    GradientClient : Answers to the models of a server.
+
+    Notes
+    -----
+    *The same report.* A second request for the same record under the same protocol is answered with the report of the
+    first and costs nothing, so that repeating a question cannot average the noise away. Records are the same when the
+    protocol makes the same values of them: for a :class:`ValueProtocol` the same point of its grid, for a
+    :class:`CategoryProtocol` the same category, otherwise the same numbers. A record that has changed is a new
+    report, and costs its epsilon again; so does the same record under another protocol.
+
+    *What this does not hide.* An aggregator that asks again sees another report, or a refusal, only where the record
+    has changed. The values stay protected; that they have changed does not.
+
+    *The file* is JSON, readable by its owner only (mode 0600), replaced as a whole and synced **before** a report is
+    returned: a crash may count too much, never too little. Programs that share it wait for each other. A ledger that
+    is damaged, foreign, longer than 1 MB or of a later version is an error, and nothing is reported. When it would
+    grow past 1 MB, the oldest reports are left out; what they cost stays counted.
+
+    *What the file says about the person.* It has the reports, which the aggregators have as well, and a keyed digest
+    of each record instead of the record. The key is in the file: somebody who has only a digest, or two ledgers to
+    compare, learns nothing, but somebody who has the whole file can try all values of a small domain. Keep it as
+    private as the record. Removing it, or putting an old copy back, makes the client forget what it has spent.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from skldp.protocols import Client, ValueProtocol
+    >>> published = ValueProtocol(epsilon=0.5, bounds=(120, 220)).to_json()
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> client = Client(published, ledger=os.path.join(folder.name, "spent.json"), max_epsilon=1.0)
+    >>> first = client.report(171.5)
+    >>> bool((client.report(171.5) == first).all()), client.spent()    # the same report, and nothing to pay
+    (True, 0.5)
+    >>> report = client.report(174.0)    # another record is another report
+    >>> client.spent()
+    1.0
+    >>> try:
+    ...     client.report(180.0)
+    ... except ValueError as error:
+    ...     print(error)
+    Nothing was reported: it would cost epsilon=0.5, and 1.0 of max_epsilon=1.0 is spent. ...
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, protocol: Protocol | str | bytes, ledger: str | bytes | os.PathLike | None = None,
+                 max_epsilon: float | None = None):
+        self.protocol = _check_protocol(protocol)
+        self.ledger = ledger
+        self.max_epsilon = None if max_epsilon is None else check_positive(max_epsilon, "max_epsilon")
+        if ledger is not None and not isinstance(ledger, (str, bytes, os.PathLike)):
+            raise InvalidParameterError(f"ledger must be the path of a file, or None, got {ledger!r}.")
+        self._check_budget(Fraction(0), Fraction(0))
+        self._store = MemoryLedger() if ledger is None else FileLedger(ledger)
+
+    def report(self, record: Any, y: Any = None) -> np.ndarray:
+        """Return the report of the person's record: the one that was given before, or a new one.
+
+        Parameters
+        ----------
+        record : scalar, array-like or dict
+            One record: its value, its row, or a dict whose values are in the order of the columns. No value raises or
+            warns.
+        y : scalar or None, default=None
+            The response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, or the last
+            entry of a list or array.
+
+        Returns
+        -------
+        ndarray of int, shape (1, width)
+            Ready to be sent.
+
+        Raises
+        ------
+        BudgetError
+            When the person's budget is not enough. Nothing has been drawn then.
+        """
+        x, y = self.protocol._plain(*_split_response(self.protocol, record, y))
+        if len(x) != 1:
+            raise ValueError(f"report takes the record of one person, got {len(x)} records. Call it for each of them.")
+        with self._store.open() as account:
+            name = account.digest(self.protocol, _compared(self.protocol, x, y))
+            report = account.answer(name, self.protocol)
+            if report is None:
+                self._check_budget(*account.total())
+                report = self.protocol._draw(x, y, None)
+                account.add(name, self.protocol, report)
+                self._store.save(account)  # before the report leaves: a crash may count too much, never too little
+        return report
+
+    def spent(self) -> float:
+        """Return the sum of the epsilons of all reports in the ledger, rounded up.
+
+        Returns
+        -------
+        float
+        """
+        return self._totals()[0]
+
+    def spent_delta(self) -> float:
+        """Return the sum of the deltas of all reports in the ledger, rounded up.
+
+        Returns
+        -------
+        float
+        """
+        return self._totals()[1]
+
+    def __repr__(self):
+        return (f"Client({type(self.protocol).__name__} with epsilon={self.protocol.epsilon!r}, "
+                f"ledger={self.ledger!r}, max_epsilon={self.max_epsilon!r})")
+
+    def _totals(self):
+        with self._store.open() as account:
+            return tuple(map(_round_up, account.total()))
+
+    def _check_budget(self, epsilon, delta):
+        """Refuse a report that would bring these totals past the ceiling."""
+        if self.max_epsilon is None:
+            return
+        if epsilon + exactly(self.protocol.epsilon) > exactly(self.max_epsilon):
+            raise BudgetError(
+                f"Nothing was reported: it would cost epsilon={self.protocol.epsilon!r}, and {_round_up(epsilon)!r} of "
+                f"max_epsilon={self.max_epsilon!r} is spent. Do not answer this request, or raise max_epsilon."
+            )
+        if delta + exactly(self.protocol.delta) > exactly(MAX_DELTA):
+            raise BudgetError(
+                f"Nothing was reported: it would cost delta={self.protocol.delta!r}, and {_round_up(delta)!r} of "
+                f"{MAX_DELTA} is spent. Do not answer this request, or ask for a protocol with a smaller delta."
+            )
+
+
+def _check_protocol(protocol):
+    """A protocol that a client can answer once and for all, from itself or from its JSON text."""
+    if isinstance(protocol, (str, bytes)):
+        protocol = Protocol.from_json(protocol)
+    if isinstance(protocol, GradientProtocol):
+        raise InvalidParameterError("A GradientProtocol asks for gradients at the models of a server, which are not "
+                                    "the same question twice. Use GradientClient, and take part once.")
+    if not isinstance(protocol, Protocol):
+        raise InvalidParameterError(f"protocol must be a Protocol or its JSON text, got {type(protocol).__name__}.")
+    if math.isinf(protocol.epsilon):
+        raise InvalidParameterError("This protocol has epsilon=inf, which is no privacy at all: it is a simulation "
+                                    "and not for clients. Ask for a protocol with a finite epsilon.")
+    return protocol
+
+
+def _split_response(protocol, record, y):
+    """A record without its response, and the response, whichever way they were given."""
+    has_response = isinstance(protocol, RegressionProtocol)
+    if y is not None and not has_response:
+        raise ValueError(f"{type(protocol).__name__} has no response: leave y out.")
+    if isinstance(record, Mapping):
+        columns = dict(record)
+        if has_response and y is None and "y" in columns:
+            y = [columns.pop("y")]
+        return list(columns.values()), y
+    is_row = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
+    if has_response and y is None and is_row and len(record) == protocol.n_features + 1:
+        return record[:-1], record[-1:]
+    return record, y
+
+
+def _compared(protocol, x, y):
+    """What makes a plain record the same as another: where it is equal, reports have the same distribution."""
+    if isinstance(protocol, ValueProtocol):
+        n_levels = 2 * BALL_RADIUS if protocol.mechanism == "gaussian" else protocol.n_levels
+        return (encode_interval(x, protocol.bounds, n_levels),)
+    return (x,) if y is None else (x, y)
+
+
+def _round_up(total):
+    """The least float that is written as no less than an exact sum."""
+    value = float(total)
+    return value if exactly(value) >= total else math.nextafter(value, math.inf)

@@ -1,0 +1,224 @@
+"""What one person's client has answered and spent: the account, in memory or in a file that programs share."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from skldp.exceptions import InvalidParameterError
+from skldp.protocols._description import canonical, parse
+from skldp.protocols._whole_files import regular_file, try_lock, write_whole
+
+FORMAT = "skldp-client-ledger"
+VERSION = 1
+MAX_LEDGER_BYTES = 1 << 20
+LOCK_SECONDS = 10.0  # a write takes about 20 ms, but programs do not wait in turn
+_DTYPES = {name: np.dtype(name).newbyteorder("<")
+           for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")}
+
+
+class _Damaged(ValueError):
+    """A file that is no ledger; whoever knows its path says so in a sentence."""
+
+
+def exactly(value):
+    """The number that a float is written as, so that ten times 0.1 is 1."""
+    return Fraction(repr(float(value)))
+
+
+@dataclass
+class Account:
+    """What one client has spent, and its answers by the digest of the record and protocol they belong to."""
+
+    key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+    spent: dict = field(default_factory=dict)  # (protocol id, epsilon, delta) -> number of reports
+    answers: dict = field(default_factory=dict, repr=False)  # digest -> protocol id, type and bytes of a report
+
+    def digest(self, protocol, arrays):
+        """Keyed digest of a protocol and of the plain arrays of a record."""
+        state = hashlib.blake2b(protocol.id.encode(), key=self.key, digest_size=16)
+        for array in arrays:
+            if array.dtype.kind == "f":
+                array = np.where(np.isnan(array), np.nan, array + 0.0)  # one NaN, and one zero
+            state.update(f"|{array.dtype.str}{array.size}|".encode() + array.tobytes())
+        return state.hexdigest()
+
+    def total(self):
+        """Exact sums of epsilon and of delta over all reports: basic composition."""
+        rows = self.spent.items()
+        return (sum((count * exactly(epsilon) for (_, epsilon, _), count in rows), Fraction(0)),
+                sum((count * exactly(delta) for (_, _, delta), count in rows), Fraction(0)))
+
+    def add(self, name, protocol, report):
+        """Count a new report, and keep it."""
+        cost = protocol.id, protocol.epsilon, protocol.delta
+        self.spent[cost] = self.spent.get(cost, 0) + 1
+        stored = np.packbits(report) if protocol.sends_bits else report
+        data = stored.astype(_DTYPES[stored.dtype.name]).tobytes()
+        self.answers[name] = protocol.id, report.dtype.name, base64.b64encode(data).decode("ascii")
+
+    def answer(self, name, protocol):
+        """The report that was given before, or None."""
+        if name not in self.answers:
+            return None
+        try:
+            report = _unpack(self.answers[name], protocol)
+        except (KeyError, TypeError, ValueError):
+            raise _Damaged from None
+        if not protocol.check(report).all():
+            raise _Damaged
+        return report
+
+    def to_json(self):
+        """The account as readable text, with a checksum that shows damage."""
+        fields = {
+            "format": FORMAT, "version": VERSION, "key": self.key.hex(),
+            "spent": [{"protocol": name, "epsilon": epsilon, "delta": delta, "n_reports": count}
+                      for (name, epsilon, delta), count in self.spent.items()],
+            "answers": [{"record": record, "protocol": name, "dtype": dtype, "report": data}
+                        for record, (name, dtype, data) in self.answers.items()],
+        }
+        return json.dumps({**fields, "checksum": _checksum(self.key, fields)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text):
+        """Read what :meth:`to_json` wrote."""
+        fields = parse(text, error=_Damaged)
+        if fields.get("format") != FORMAT:
+            raise _Damaged
+        version = fields.get("version")
+        if type(version) is not int or version < VERSION:
+            raise _Damaged
+        if version > VERSION:
+            raise InvalidParameterError(f"This ledger is of version {version}; this skldp reads version {VERSION}. "
+                                        "Nothing was reported. Upgrade skldp.")
+        key = bytes.fromhex(fields["key"])
+        if len(key) != 32 or fields.pop("checksum") != _checksum(key, fields):
+            raise _Damaged
+        spent = {(row["protocol"], row["epsilon"], row["delta"]): row["n_reports"] for row in fields["spent"]}
+        if not all(0 < epsilon <= 20 and 0 <= delta < 1 and type(count) is int and count > 0
+                   for (_, epsilon, delta), count in spent.items()):
+            raise _Damaged
+        return cls(key, spent, {row["record"]: (row["protocol"], row["dtype"], row["report"])
+                                for row in fields["answers"]})
+
+
+class MemoryLedger:
+    """An account that ends with the program."""
+
+    def __init__(self):
+        self._account = Account()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def open(self):
+        """The account, while nobody else has it."""
+        with self._lock:
+            yield self._account
+
+    def save(self, account):
+        """Nothing is to be done."""
+
+
+class FileLedger:
+    """An account in a file, which is read anew under a lock whenever it is needed.
+
+    Parameters
+    ----------
+    path : path-like
+        Created when there is none. A file beside it, with the ending ``.lock``, is what programs lock.
+    """
+
+    def __init__(self, path):
+        self._path = regular_file(path)
+        with self._locked():
+            if os.path.exists(self._path):
+                self._read()
+            else:
+                self.save(Account())
+
+    @contextlib.contextmanager
+    def open(self):
+        """The account, while no other program has it."""
+        with self._locked():
+            account = self._read()
+            try:
+                yield account
+            except _Damaged:
+                raise self._damaged() from None
+
+    def save(self, account):
+        """Write the account, and return when it is on the disk. Where it is too long, the oldest answers go."""
+        text = account.to_json().encode()
+        while len(text) > MAX_LEDGER_BYTES and len(account.answers) > 1:
+            # What they cost stays counted, so that a record whose answer is gone is paid for again.
+            del account.answers[next(iter(account.answers))]
+            text = account.to_json().encode()
+        if len(text) > MAX_LEDGER_BYTES:
+            raise InvalidParameterError(f"With this report the ledger would be longer than {MAX_LEDGER_BYTES} bytes. "
+                                        "Nothing was reported. Ask for a protocol with shorter reports.")
+        write_whole(self._path, lambda stream: stream.write(text), mode=0o600)
+
+    def _read(self):
+        try:
+            with open(regular_file(self._path), "rb") as stream:
+                text = stream.read(MAX_LEDGER_BYTES + 1)
+        except FileNotFoundError:
+            raise self._damaged("is gone") from None
+        if len(text) > MAX_LEDGER_BYTES:
+            raise self._damaged(f"is longer than {MAX_LEDGER_BYTES} bytes")
+        try:
+            return Account.from_json(text)
+        except InvalidParameterError:
+            raise
+        except Exception:  # whatever a damaged file makes of its reader
+            raise self._damaged() from None
+
+    def _damaged(self, what="is damaged, or another kind of file"):
+        return InvalidParameterError(f"The ledger {self._path!r} {what}, so nobody knows what has been spent. "
+                                     "Nothing was reported. Restore the file from a copy.")
+
+    @contextlib.contextmanager
+    def _locked(self):
+        handle = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._wait_for(handle)
+            yield
+        finally:
+            os.close(handle)
+
+    def _wait_for(self, handle):
+        deadline = time.monotonic() + LOCK_SECONDS
+        try:
+            while not try_lock(handle):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"Another program has been using the ledger {self._path!r} for "
+                                       f"{LOCK_SECONDS:g} seconds. Nothing was reported. Try again later.")
+                time.sleep(0.01)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, f"The ledger {self._path!r} cannot be locked, so that two programs could spend "
+                                       "the same budget. Nothing was reported. Keep it on a local disk.") from None
+
+
+def _unpack(answer, protocol):
+    """The report of an answer, in the type that it had."""
+    _, dtype, data = answer
+    data = base64.b64decode(data, validate=True)
+    if protocol.sends_bits:
+        report = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=protocol.width)
+    else:
+        report = np.frombuffer(data, dtype=_DTYPES[dtype])
+    return report.astype(_DTYPES[dtype].newbyteorder("=")).reshape(1, protocol.width)
+
+
+def _checksum(key, fields):
+    return hashlib.blake2b(canonical(fields).encode(), key=key, digest_size=16).hexdigest()
