@@ -18,6 +18,7 @@ from skldp._validation import check_integer, warn_large_delta, without_mask
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid
+from skldp.protocols._batches import Batches
 from skldp.sampling._posterior import stack
 from skldp.sampling._run import sample
 
@@ -210,10 +211,10 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _simulate(self, protocol, X, y, sample_epsilon):
         """Aggregate of the reports of simulated clients, each under its own budget. Raw data ends here."""
-        total = 0
+        total: Any = 0
         for part, rows in cohorts(protocol, sample_epsilon, len(X)):
             total = total + self._simulate_cohort(part, X[rows], None if y is None else y[rows])
-        return total
+        return total.with_batches(Batches.new())  # one in place of one for each chunk
 
     def _simulate_cohort(self, protocol, X, y):
         return protocol.aggregate(protocol._randomize(X, y, self.random_state))

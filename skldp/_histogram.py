@@ -335,7 +335,7 @@ class _CategoryCounter(Counter):
         """Give up the rows of a cohort that has grown large."""
         parts = {protocol: tally.without_rows() if self._is_large(tally) else tally
                  for protocol, tally in aggregate.parts.items()}
-        return Aggregate(parts, aggregate.n_rejected)
+        return Aggregate(parts, aggregate.n_rejected, aggregate.batches)
 
     def _is_large(self, tally):
         return isinstance(tally, RowTally) and tally.n_reports * tally.width > self.most_bits

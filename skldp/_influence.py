@@ -34,7 +34,7 @@ def influence(models_of, aggregate, draws):
     # Rows and pairs are left out: a forged report moves what they add to the sums, which is a small part.
     parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in aggregate.parts.items()}
-    models = models_of(Aggregate(parts))
+    models = models_of(Aggregate(parts, aggregate.n_rejected, aggregate.batches))
     largest: list[dict] = [{} for _ in models]
     for protocol in parts:
         kind = _of_single_reports if hasattr(models[0], "report_log_likelihoods") else _of_sums

@@ -1,6 +1,6 @@
 """Reports in whatever way they come: an array, a stream of chunks, a dask array. All end in one Aggregate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -10,6 +10,7 @@ from skldp._validation import as_table
 from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
+from skldp.protocols._batches import Batches
 
 _FAN_IN = 8  # aggregates that one task of a dask graph adds up
 
@@ -46,6 +47,7 @@ class _Count:
 
     aggregate: Aggregate | None
     problems: tuple = ()
+    has_rows: bool = False  # whether some chunks were rows, which have no batch id yet
 
 
 def as_rows(reports):
@@ -103,7 +105,7 @@ def _from_chunks(chunks, counter_for, n_jobs):
         while done and done[-1][0] == level:
             one, level = _merge(counter, [done.pop()[1], one]), level + 1
         done.append((level, one))
-    total = _merge(counter, [one for _, one in done])
+    total = _as_batch(_merge(counter, [one for _, one in done]))
     _raise_problems(total, f" Chunks up to number {source.n_taken - 1} have been read.")
     if source.failure is not None:
         raise _interrupted(total.aggregate, source.failure) from source.failure
@@ -151,7 +153,7 @@ def _from_dask(reports, counter_for):
     while len(parts) > 1:
         parts = [merge(counter, parts[start:start + _FAN_IN]) for start in range(0, len(parts), _FAN_IN)]
     try:
-        total = parts[0].compute()
+        total = _as_batch(parts[0].compute())
     except Exception as error:
         raise _interrupted(None, error) from error
     _raise_problems(total)
@@ -161,7 +163,11 @@ def _from_dask(reports, counter_for):
 def _count(counter, chunk, place):
     try:
         _refuse_one_dimension(chunk)
-        return _Count(counter(chunk))
+        aggregate = counter(chunk)
+        if isinstance(chunk, Aggregate):
+            return _Count(aggregate)
+        # All rows of a call are one batch in the end, so that a stream of many chunks does not keep as many ids.
+        return _Count(aggregate.with_batches(Batches.of()), has_rows=True)
     except InvalidReportError as error:
         return _Count(None, ((place, str(error)),))
     except Exception as error:  # a chunk that cannot even be read: the others are not to be lost with it
@@ -180,15 +186,24 @@ def _refuse_one_dimension(chunk):
 
 def _merge(counter, counts):
     """Add aggregates up. One that does not fit is a problem, and nothing of the others is lost."""
-    total, problems = None, ()
+    total, problems, has_rows = None, (), False
     for one in counts:
         problems += one.problems
+        has_rows = has_rows or one.has_rows
         try:
             if one.aggregate is not None:
                 total = one.aggregate if total is None else counter.trim(total + one.aggregate)
         except InvalidReportError as error:
             problems += ((None, str(error)),)
-    return _Count(total, problems)
+    return _Count(total, problems, has_rows)
+
+
+def _as_batch(count):
+    """Give the rows of a call one batch id; aggregates among the chunks keep theirs."""
+    if not count.has_rows or count.aggregate is None:
+        return count
+    batches = count.aggregate.batches.merge(Batches.new())
+    return replace(count, aggregate=count.aggregate.with_batches(batches))
 
 
 def _raise_problems(count, read=""):

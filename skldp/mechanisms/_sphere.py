@@ -150,6 +150,17 @@ class Sphere(Mechanism):
         return 1 - self._far_threshold / WORD if self.private else 1.0
 
     @property
+    def _slack(self):
+        # The dither moves the length by its part along the report and by half its square over the length: beyond
+        # these limits once in 1e20 reports.
+        return 64 + (4 * self.dimension + 4000) / RESOLUTION if self.private else math.sqrt(self.dimension)
+
+    @property
+    def longest(self):
+        """A whole number that no report's length exceeds."""
+        return RESOLUTION + math.floor(self._slack) + 1
+
+    @property
     def noise_variance(self):
         """Variance of every entry of a decoded report around its record, the dither included."""
         if not self.private:
@@ -250,10 +261,7 @@ class Sphere(Mechanism):
         # As floats, because a hostile entry may overflow when squared.
         wide = reports.astype(np.float64)
         length = np.sqrt(np.vecdot(wide, wide))
-        # The dither moves the length by its part along the report and by half its square over the length: beyond
-        # these limits once in 1e20 reports.
-        slack = 64 + (4 * self.dimension + 4000) / RESOLUTION if self.private else math.sqrt(self.dimension)
-        return np.abs(length - RESOLUTION) <= slack
+        return np.abs(length - RESOLUTION) <= self._slack
 
 
 def cap_mass(gamma, dimension):

@@ -8,6 +8,8 @@ from typing import IO, Any
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, parts_from_json, save_aggregate
+from skldp.protocols._batches import Batches
+from skldp.protocols._possible_sums import MAX_REPORTS, too_many_reports
 
 # Cohorts may differ in these and still be added up, side by side.
 BUDGET_FIELDS = {"epsilon", "delta"}
@@ -22,6 +24,9 @@ class Aggregate:
         The sums. Protocols that differ in their budget alone may stand side by side.
     n_rejected : int, default=0
         How many reports were left out as impossible.
+    batches : Batches or None, default=None
+        Random ids of the batches of reports in the sums, which :meth:`Protocol.aggregate` gives; ``None`` where they
+        are not known.
 
     Attributes
     ----------
@@ -29,6 +34,16 @@ class Aggregate:
     n_reports, n_rejected : int
     epsilon, delta : float
         The largest budget among the protocols: what each client paid at most.
+    checks_replay : bool
+        Whether every report is of a batch whose id is known, so that ``+`` sees a batch that comes twice.
+
+    Notes
+    -----
+    *Replay.* Every call of ``aggregate`` gives its result a random id of 128 bits, which sums, files and pickles keep.
+    ``+`` and ``fit_reports`` refuse to add an id twice; ``merge(other, allow_repeats=True)`` does not. Equal reports
+    are no replay, so contents are not compared. Not seen are: reports that are added up again, by a user or by a
+    worker that repeats a task, because that makes a new batch; files of older versions, which have no ids; files whose
+    ids were changed; and sums of more than 65,536 batches, which keep no ids.
 
     Examples
     --------
@@ -41,12 +56,16 @@ class Aggregate:
     Aggregate(4 reports; epsilon 1; 0 rejected)
     """
 
-    def __init__(self, parts, n_rejected=0):
+    def __init__(self, parts, n_rejected=0, batches=None):
         first, *others = parts
         for other in others:
             _check_alike(first, other)
         self._parts = dict(parts)
         self.n_rejected = int(n_rejected)
+        if self.n_rejected > MAX_REPORTS:
+            raise too_many_reports()
+        # Where there are no reports, nothing can be counted twice.
+        self._batches = Batches.of(complete=self.n_reports == 0) if batches is None else batches
 
     @property
     def parts(self) -> Mapping:
@@ -73,13 +92,61 @@ class Aggregate:
         """The first protocol: all others differ from it in their budget alone."""
         return next(iter(self._parts))
 
-    def __add__(self, other: "Aggregate") -> "Aggregate":
-        if not isinstance(other, Aggregate):
-            return NotImplemented
+    @property
+    def batches(self) -> Batches:
+        """Ids of the batches of reports in the sums, as far as they are known."""
+        return self._batches
+
+    def with_batches(self, batches: Batches) -> "Aggregate":
+        """The same sums, of other batches."""
+        return Aggregate(self._parts, self.n_rejected, batches)
+
+    @property
+    def checks_replay(self) -> bool:
+        """Whether every report is of a batch whose id is known."""
+        return self._batches.complete
+
+    def merge(self, other: "Aggregate", allow_repeats: bool = False) -> "Aggregate":
+        """Add the sums of two aggregates; ``a + b`` is ``a.merge(b)``.
+
+        Parameters
+        ----------
+        other : Aggregate
+            Of reports under the same protocols, or under protocols that differ from them in their budget alone.
+        allow_repeats : bool, default=False
+            Whether a batch of reports may be in both. Its clients are then counted twice.
+
+        Returns
+        -------
+        Aggregate
+
+        Raises
+        ------
+        InvalidReportError
+            When the protocols differ in more than their budget, when a batch is in both, or when there are too many
+            reports to be added exactly.
+
+        Examples
+        --------
+        >>> from skldp.protocols import ValueProtocol
+        >>> protocol = ValueProtocol(epsilon=1.0, bounds=(0, 10))
+        >>> monday = protocol.aggregate(protocol.privatize([3.0, 4.0]))
+        >>> monday + monday
+        Traceback (most recent call last):
+            ...
+        skldp.exceptions.InvalidReportError: These aggregates have a batch of reports in common, ...
+        >>> monday.merge(monday, allow_repeats=True).n_reports
+        4
+        """
         parts = dict(self._parts)
         for protocol, tally in other._parts.items():
-            parts[protocol] = parts[protocol] + tally if protocol in parts else tally
-        return Aggregate(parts, self.n_rejected + other.n_rejected)
+            known = parts.get(protocol)
+            parts[protocol] = tally if known is None else known + tally
+        batches = self._batches.merge(other._batches, allow_repeats)
+        return Aggregate(parts, self.n_rejected + other.n_rejected, batches)
+
+    def __add__(self, other: "Aggregate") -> "Aggregate":
+        return self.merge(other) if isinstance(other, Aggregate) else NotImplemented
 
     def __radd__(self, other):
         # sum() starts from 0.
@@ -136,7 +203,8 @@ class Aggregate:
 
     def __repr__(self):
         budgets = ", ".join(f"{protocol.epsilon:g}" for protocol in self._parts)
-        return f"Aggregate({self.n_reports} reports; epsilon {budgets}; {self.n_rejected} rejected)"
+        replay = "" if self.checks_replay else "; replay is not checked"
+        return f"Aggregate({self.n_reports} reports; epsilon {budgets}; {self.n_rejected} rejected{replay})"
 
 
 def _check_alike(one, other):

@@ -9,7 +9,9 @@ import numpy as np
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
+from skldp.protocols._batches import batches_from_text, ids_to_text
 from skldp.protocols._description import VERSION, canonical, check_format, describe, digest, parse, protocol_from
+from skldp.protocols._possible_sums import MAX_REPORTS
 from skldp.protocols._tallies import KINDS
 
 FORMAT = "skldp-aggregate"
@@ -23,7 +25,7 @@ def aggregate_to_json(aggregate):
 
 
 def parts_from_json(text):
-    """The parts of an aggregate, and its number of rejected reports, from JSON text."""
+    """The parts of an aggregate, its number of rejected reports and its batches, from JSON text."""
     return _read_parts(parse(text, WHAT, InvalidReportError), {})
 
 
@@ -44,14 +46,15 @@ def save_aggregate(file, aggregate):
 
 
 def load_parts(file):
-    """The parts of an aggregate, and its number of rejected reports, from an npz file."""
+    """The parts of an aggregate, its number of rejected reports and its batches, from an npz file."""
     return _read_parts(*read_archive(file, WHAT))
 
 
 def _describe_parts(aggregate, put):
     parts = [{"protocol": describe(protocol), "id": digest(protocol), "tally": _describe_tally(tally, put)}
              for protocol, tally in aggregate.parts.items()]
-    return {"format": FORMAT, "version": VERSION, "n_rejected": aggregate.n_rejected, "parts": parts}
+    return {"format": FORMAT, "version": VERSION, "n_rejected": aggregate.n_rejected, "parts": parts,
+            "batches": ids_to_text(aggregate.batches), "checks_replay": aggregate.checks_replay}
 
 
 def _describe_tally(tally, put):
@@ -74,13 +77,24 @@ def _read_parts(header, beside):
         pairs = [_read_part(part, beside) for part in header["parts"]]
         parts = dict(pairs)
         n_rejected = _count(header["n_rejected"])
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, binascii.Error) as error:
+        batches = _batches(header)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError,
+            binascii.Error) as error:
         if isinstance(error, (InvalidReportError, InvalidParameterError)):
             raise
         raise _damaged() from None
     if not parts or len(parts) < len(pairs):
         raise _damaged()
-    return parts, n_rejected
+    return parts, n_rejected, batches
+
+
+def _batches(header):
+    if "batches" not in header:
+        return None  # older versions wrote none
+    batches = batches_from_text(header["batches"], header["checks_replay"])
+    if batches is None:
+        raise _damaged()
+    return batches if batches.ids else None
 
 
 def _read_part(part, beside):
@@ -122,7 +136,7 @@ def _whole(value):
 
 
 def _count(value):
-    if _whole(value) < 0:
+    if not 0 <= _whole(value) <= MAX_REPORTS:
         raise _damaged()
     return int(value)
 

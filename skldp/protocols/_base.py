@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
 from skldp.privacy._words import RandomState
 from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._batches import Batches
 from skldp.protocols._description import KINDS, canonical, describe, digest, parse, protocol_from
 from skldp.protocols._rows import read_rows
 
@@ -92,7 +93,7 @@ class Protocol(ABC):
         n_rejected = int(len(reports) - np.count_nonzero(valid))
         if n_rejected:
             reports = reports[valid]
-        return Aggregate({self: tally(reports)}, n_rejected)
+        return Aggregate({self: tally(reports)}, n_rejected, Batches.new(len(reports)))
 
     def _read(self, reports, on_invalid="raise", remedy='Pass on_invalid="drop" to leave such reports out.'):
         """Rows of integers, and a mask of those that an honest client could have sent; "raise" refuses the others."""

@@ -35,7 +35,10 @@ def digest(protocol):
 def parse(text, what="a protocol file", error=InvalidParameterError):
     """A JSON object, or an error in a sentence."""
     try:
-        fields = json.loads(text)
+        fields = json.loads(text, object_pairs_hook=_without_repeats)
+    except _RepeatedNameError:
+        raise error(f"This is not {what} of skldp: a name stands in it twice, so that readers could differ on what it "
+                    "says. Pass what skldp wrote, unchanged.") from None
     except (TypeError, ValueError, RecursionError):
         raise error(f"This is not {what}: it is no JSON. It may have been cut short. "
                     "Pass the whole text of the file, not its path.") from None
@@ -50,9 +53,23 @@ def check_format(fields, name, what, error=InvalidParameterError):
         raise error(f'This is not {what} of skldp: its "format" is missing or foreign. '
                     "Pass what skldp wrote, unchanged.")
     version = fields.pop("version", None)
+    if type(version) is not int:  # JSON's true is 1 to Python
+        raise error(f"This is {what} without a version, or its version is no number; this skldp reads version "
+                    f"{VERSION}. Pass what skldp wrote, unchanged.")
     if version != VERSION:
         raise error(f"This is {what} of version {version!r}; this skldp reads version {VERSION}. "
                     "Upgrade the older side.")
+
+
+class _RepeatedNameError(ValueError):
+    """An object in JSON has two members of the same name."""
+
+
+def _without_repeats(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _RepeatedNameError
+    return members
 
 
 def protocol_from(description, simulated=False):

@@ -28,6 +28,8 @@ from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
+from skldp.protocols._description import parse
+from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, too_many_reports, within_ball, within_box
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
@@ -88,13 +90,17 @@ class GradientModel:
         -------
         GradientModel
         """
+        fields = parse(text, "a model")
+        if set(fields) != {"protocol_id", "round", "theta"} or not isinstance(fields["protocol_id"], str):
+            raise _no_model()
+        theta = fields["theta"]
+        if not isinstance(theta, list) or not all(type(value) in (int, float) for value in theta):
+            raise _no_model()
+        number = check_integer(fields["round"], "round", 0, MAX_REPORTS)  # no round is without a report
         try:
-            fields = json.loads(text)
-            return GradientModel(str(fields["protocol_id"]), fields["round"], tuple(map(float, fields["theta"])))
-        except (TypeError, ValueError, KeyError) as error:
-            if isinstance(error, InvalidParameterError):
-                raise
-            raise InvalidParameterError("This is no model: it must be the JSON text that a server sent.") from None
+            return GradientModel(fields["protocol_id"], number, tuple(map(float, theta)))
+        except OverflowError:  # a whole number that no float holds
+            raise _no_model() from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,10 +362,23 @@ class GradientProtocol(Protocol):
         return self.randomizer.valid(reports)
 
     def _possible(self, tally):
-        return tally.sums.shape == (self.width,) and tally.sums.dtype == np.int64
+        if tally.sums.shape != (self.width,) or tally.sums.dtype != np.int64:
+            return False
+        if isinstance(self.randomizer, Gaussian):
+            return within_box(tally.sums, tally.n_reports * self.randomizer.clamp[1])
+        # Two vectors of the longest length can have any sum of up to twice that length.
+        return within_ball(tally.sums, tally.n_reports, self.randomizer.longest) and (
+            tally.n_reports != 1 or bool(self._valid_rows(tally.sums[None])[0]))
 
     def _tally(self, reports):
-        return Tally(len(reports), reports.sum(axis=0, dtype=np.int64))
+        sums = column_sums(reports)
+        if not within_box(sums, 2**63 - 1):
+            raise too_many_reports()
+        return Tally(len(reports), sums.astype(np.int64))
+
+
+def _no_model():
+    return InvalidParameterError("This is no model: it must be the JSON text that a server sent.")
 
 
 def _check_choice(value, name, known):

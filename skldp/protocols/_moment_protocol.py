@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._moments import GaussianMoments, SphereMoments
+from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION
-from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol, exact
+from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums, within_ball, within_box
+from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
 MECHANISMS = ("sphere", "gaussian")
@@ -70,12 +71,37 @@ class _Moments(RegressionProtocol):
     def _possible(self, tally):
         if tally.sums.shape != (self.width,) or tally.sums.dtype != object:
             return False
-        # No entry of a report is larger; a dither adds less than a hundred to the sphere.
-        largest = RESOLUTION + 100 if self.mechanism == "sphere" else self.randomizer.clamp
-        return bool((abs(tally.sums) <= np.full(self.width, largest).astype(object) * tally.n_reports).all())
+        if self.mechanism == "gaussian":
+            return self._possible_gaussian(tally)
+        # Two vectors of the longest length can have any sum of up to twice that length.
+        return within_ball(tally.sums, tally.n_reports, self.randomizer.sphere.longest) and (
+            tally.n_reports != 1 or bool(self._valid_rows(tally.sums[None].astype(np.int64))[0]))
+
+    def _possible_gaussian(self, tally):
+        mechanism, n_reports = self.randomizer, tally.n_reports
+        if mechanism.private:
+            scale = mechanism.scale / mechanism._isometry
+            return within_box(tally.sums, largest_noisy_sums(n_reports, mechanism.clamp, mechanism._largest, scale))
+        # Without noise, these are sums of products of records, whose x has a length of at most MOMENT_RADIUS.
+        trace = sum(tally.sums[:self.n_features].tolist())
+        largest = mechanism.clamp.astype(object) * n_reports
+        return (within_box(tally.sums, largest) and trace <= n_reports * MOMENT_RADIUS**2
+                and is_gram_matrix(self._products(tally)))
+
+    def _products(self, tally):
+        """Sums of products of records without noise as a symmetric matrix, constants put back."""
+        mechanism = self.randomizer
+        products = np.zeros((mechanism.order, mechanism.order), dtype=object)
+        rows, columns = mechanism.places
+        products[rows, columns] = products[columns, rows] = tally.sums
+        if self.has_intercept:
+            products[0, 0] = tally.n_reports * round(self.intercept_weight * MOMENT_RADIUS) ** 2
+        if self.labelled:
+            products[-1, -1] = tally.n_reports * round(self.y_weight * MOMENT_RADIUS) ** 2
+        return products
 
     def _tally(self, reports):
-        return Tally(len(reports), exact(np.add.reduce(reports, axis=0, dtype=np.int64)))
+        return Tally(len(reports), column_sums(reports))
 
 
 @dataclass(frozen=True, kw_only=True)

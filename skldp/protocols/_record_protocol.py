@@ -9,6 +9,7 @@ import numpy as np
 from skldp._validation import check_delta, check_epsilon, check_positive
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
+from skldp.protocols._possible_sums import is_gram_matrix, within_box
 from skldp.protocols._regression_protocol import BoundedProtocol, exact
 from skldp.protocols._tallies import Tally
 
@@ -113,7 +114,7 @@ class RecordProtocol(BoundedProtocol):
         if tally.sums.shape != shape or tally.sums.dtype != object or tally.sums[0, 0] != tally.n_reports:
             return False
         size = exact(np.append(1, np.full(self.width, self.randomizer.clamp[1])))
-        return bool((abs(tally.sums) <= np.outer(size, size) * tally.n_reports).all())
+        return within_box(tally.sums, np.outer(size, size) * tally.n_reports) and is_gram_matrix(tally.sums)
 
     def _tally(self, reports):
         total = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))

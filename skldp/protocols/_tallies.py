@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from skldp.protocols._possible_sums import MAX_REPORTS, add_sums, is_gram_matrix, too_many_reports
+
 MOST_PAIRED = 32  # columns up to which pairs are counted: their number and the time to count them grow as its square
 
 
@@ -20,7 +22,8 @@ class Tally:
     def __add__(self, other):
         if not (self.n_reports and other.n_reports):
             return self if self.n_reports else other  # an idle site must not make others give up their rows
-        return Tally(self.n_reports + other.n_reports, self.sums + other.sums)
+        n_reports = _together(self, other)
+        return Tally(n_reports, add_sums(self.sums, other.sums, n_reports))
 
     def fits(self, protocol):
         """Whether these can be sums of reports under a protocol."""
@@ -65,7 +68,8 @@ class PairTally:
             other = other.without_rows()
         if not isinstance(other, PairTally):
             return self.only_sums() + other
-        return PairTally(self.n_reports + other.n_reports, self.pairs + other.pairs)
+        n_reports = _together(self, other)
+        return PairTally(n_reports, add_sums(self.pairs, other.pairs, n_reports))
 
     def fits(self, protocol):
         """Whether these can be counts of reports under a protocol."""
@@ -77,8 +81,13 @@ class PairTally:
         sums = self.sums.astype(object)
         # Two sets of reports have no more in common than the smaller has, and no less than their excess over all.
         least = np.maximum(sums[:, None] + sums - self.n_reports, 0)
-        within = bool(((least <= pairs) & (pairs <= sums)).all())
-        return within and protocol._possible(self) and protocol._possible_pairs(self)
+        if not ((least <= pairs) & (pairs <= sums)).all() or not is_gram_matrix(self._products(sums)):
+            return False
+        return protocol._possible(self) and protocol._possible_pairs(self)
+
+    def _products(self, sums):
+        """Sum of (1, r)(1, r)' over the rows r, whole numbers without a limit."""
+        return np.block([[np.array([[self.n_reports]], dtype=object), sums[None, :]], [sums[:, None], self.pairs]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +127,7 @@ class RowTally:
         weights = np.concatenate([self.multiplicity, other.multiplicity])
         multiplicity = np.zeros(len(rows), dtype=np.int64)
         np.add.at(multiplicity, place.ravel(), weights)
-        return RowTally(self.n_reports + other.n_reports, rows, multiplicity, self.width)
+        return RowTally(_together(self, other), rows, multiplicity, self.width)
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
@@ -143,7 +152,7 @@ class RecordTally:
     kind: ClassVar[str] = "reports"
 
     def __add__(self, other):
-        return RecordTally(self.n_reports + other.n_reports, np.concatenate([self.reports, other.reports]))
+        return RecordTally(_together(self, other), np.concatenate([self.reports, other.reports]))
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
@@ -152,6 +161,14 @@ class RecordTally:
             return False
         whole = self.reports.shape == (self.n_reports, protocol.width) and self.reports.dtype == empty.reports.dtype
         return whole and bool(protocol.check(self.reports).all())
+
+
+def _together(one, other):
+    """Number of reports of two tallies, or the error of too many."""
+    n_reports = one.n_reports + other.n_reports
+    if n_reports > MAX_REPORTS:
+        raise too_many_reports()
+    return n_reports
 
 
 KINDS: dict = {kind.kind: kind for kind in (Tally, PairTally, RowTally, RecordTally)}

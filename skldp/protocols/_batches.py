@@ -1,0 +1,105 @@
+"""Random ids of batches of reports, by which an aggregate sees that a batch comes twice."""
+
+import os
+
+from skldp.exceptions import InvalidReportError
+
+MAX_BATCHES = 2**16  # ids that an aggregate keeps: 1 MB; beyond that, it keeps none
+_ID_BYTES = 16
+
+
+class Batches:
+    """Ids of the batches of reports in an aggregate. Immutable.
+
+    Use :meth:`of` or :meth:`new`.
+
+    Parameters
+    ----------
+    places : dict of bytes to int
+        Ids and their places: 0, 1, ...
+    complete : bool
+        Whether every report is of a batch whose id is known.
+    """
+
+    # The ids are the first keys of a dict, which sums share with their larger term and extend: thousands of aggregates
+    # that are added one by one would else copy millions of ids. Of several sums with the same term, the one that takes
+    # the only item of ``_extensible`` extends the dict, and the others copy it. Taking it is atomic.
+    __slots__ = ("_extensible", "_places", "_size", "complete")
+
+    def __init__(self, places, complete):
+        self._places, self._size, self.complete = places, len(places), complete
+        self._extensible = [True]
+
+    @staticmethod
+    def of(ids=(), complete=True):
+        """Batches with the given ids."""
+        return Batches({name: place for place, name in enumerate(ids)}, complete)
+
+    @staticmethod
+    def new(n_reports=1):
+        """One batch with an id that no other has: 128 bits from the operating system. No reports need no id."""
+        return Batches({os.urandom(_ID_BYTES): 0} if n_reports else {}, True)
+
+    @property
+    def ids(self):
+        """The ids, as a list of bytes."""
+        ids = list(self._places)
+        return ids if len(ids) == self._size else ids[:self._size]
+
+    def merge(self, other, allow_repeats=False):
+        """The batches of a sum.
+
+        Parameters
+        ----------
+        other : Batches
+            Of the other term.
+        allow_repeats : bool, default=False
+            Whether both may have a batch in common.
+
+        Returns
+        -------
+        Batches
+        """
+        large, small = (self, other) if self._size >= other._size else (other, self)
+        places, size = large._places, large._size
+        added = [name for name in small.ids if places.get(name, size) >= size]
+        if len(added) < small._size and not allow_repeats:
+            raise InvalidReportError(
+                "These aggregates have a batch of reports in common, and adding it twice would count its clients "
+                "twice. Add each batch once; if it is meant, use merge(other, allow_repeats=True)."
+            )
+        if size + len(added) > MAX_BATCHES:
+            return Batches({}, False)
+        return Batches(large._extended(added), self.complete and other.complete)
+
+    def _extended(self, added):
+        try:
+            self._extensible.pop()
+            places = self._places
+        except IndexError:
+            places = {name: place for place, name in enumerate(self.ids)}
+        for name in added:
+            places[name] = len(places)
+        return places
+
+    def __reduce__(self):
+        return Batches.of, (self.ids, self.complete)
+
+
+def ids_to_text(batches):
+    """Ids as text, for files."""
+    return [name.hex() for name in batches.ids]
+
+
+def batches_from_text(texts, complete):
+    """The batches of a file, or None where the texts cannot be their ids."""
+    if not isinstance(texts, list) or len(texts) > MAX_BATCHES or not isinstance(complete, bool):
+        return None
+    if not all(isinstance(text, str) and len(text) == 2 * _ID_BYTES for text in texts):
+        return None
+    try:
+        ids = {bytes.fromhex(text) for text in texts}
+    except ValueError:
+        return None
+    whole = len(ids) == len(texts) and all(len(name) == _ID_BYTES for name in ids)
+    return Batches.of(ids, complete) if whole else None

@@ -1,0 +1,128 @@
+"""What sums of reports can be: tests in whole numbers, and in floats only with a margin for their rounding."""
+
+import math
+
+import numpy as np
+
+from skldp.exceptions import InvalidReportError
+
+MAX_REPORTS = 2**53  # whole numbers up to this are exact in floats, too, and counts of reports cannot wrap in int64
+
+_REACH = 11.0  # standard deviations; a sum of Gaussian noise is farther off once in 1e26 sums
+_BLOCK_ROWS = 1 << 20  # rows whose sums fit int64, whatever the budget: entries of reports are below 2**43
+
+
+def column_sums(reports):
+    """Column sums of integer rows, as whole numbers without a limit.
+
+    Parameters
+    ----------
+    reports : ndarray of int, shape (n, width)
+        Valid reports.
+
+    Returns
+    -------
+    ndarray of object, shape (width,)
+    """
+    blocks = range(0, max(len(reports), 1), _BLOCK_ROWS)
+    return sum(np.add.reduce(reports[start:start + _BLOCK_ROWS], axis=0, dtype=np.int64).astype(object)
+               for start in blocks)
+
+
+def add_sums(one, other, n_reports):
+    """Add the sums of ``n_reports`` reports in all, or say that they are too large: int64 wraps without a word."""
+    total = one + other
+    if n_reports > _BLOCK_ROWS and total.dtype == np.int64 and (((one ^ total) & (other ^ total)) < 0).any():
+        raise too_many_reports()
+    return total
+
+
+def too_many_reports():
+    """The error of sums that are too large to be kept exactly."""
+    return InvalidReportError("These are more reports than can be added up exactly under one protocol. "
+                              "Fit them in several parts.")
+
+
+def is_gram_matrix(sums):
+    r"""Whether whole numbers can be a sum of :math:`vv^T` over integer vectors v.
+
+    Parameters
+    ----------
+    sums : ndarray of object, shape (k, k)
+        Whole numbers below 1e300.
+
+    Returns
+    -------
+    bool
+        False for some matrices that are no such sum, and for none that is one.
+
+    Notes
+    -----
+    Symmetry and the inequality of Cauchy and Schwarz are tested in whole numbers. Positive semi-definiteness is
+    tested in floats, of the matrix scaled to ones on its diagonal. With u = 2**-53, its entries are rounded by 6u at
+    most, which moves eigenvalues by 6ku, and the factorisation of a matrix of unit diagonal succeeds when its
+    eigenvalues are above k(k + 1)u to the first order [1]_. The margin is twice the sum of both.
+
+    References
+    ----------
+    .. [1] N. Higham (2002). Accuracy and Stability of Numerical Algorithms. SIAM. Theorem 10.7.
+    """
+    squares = np.diagonal(sums)
+    if (sums != sums.T).any() or (squares < 0).any() or (sums * sums > np.outer(squares, squares)).any():
+        return False
+    scale = np.sqrt(np.maximum(squares, 1).astype(float))
+    k = len(sums)
+    unit = sums.astype(float) / np.outer(scale, scale) + k * (k + 8) * 2.0**-52 * np.eye(k)
+    try:
+        np.linalg.cholesky(unit)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def within_ball(sums, n_reports, radius):
+    """Whether sums can be those of ``n_reports`` vectors of an integer length of ``radius`` at most."""
+    return sum(int(value) ** 2 for value in sums.tolist()) <= (n_reports * radius) ** 2
+
+
+def within_box(sums, largest):
+    """Whether no entry of the sums is larger than it can be."""
+    return bool((abs(sums.astype(object)) <= largest).all())
+
+
+def largest_noisy_sums(n_reports, clamp, largest, scale):
+    r"""Largest sums of reports with clamped Gaussian noise, half of which may be lies.
+
+    Parameters
+    ----------
+    n_reports : int
+        Number n of reports.
+    clamp : ndarray of int
+        Largest size c of each entry of a report.
+    largest : int
+        Largest size L of an entry before the noise, at most c.
+    scale : ndarray of float
+        Standard deviation s of the noise of each entry.
+
+    Returns
+    -------
+    ndarray of object
+
+    Notes
+    -----
+    An entry of an honest report is :math:`\mathrm{clip}(v + \mathrm{rint}(sg), \pm c)` with g normal and
+    :math:`|v| \le L`. Without the rounding, which moves each by 1/2 at most, its mean is not farther from 0 than v,
+    because clipping is odd and does not stretch; and the sum over n reports is a function of n normal variables with
+    the Lipschitz constant :math:`s\sqrt n`, so it is farther than :math:`ts\sqrt n` above its mean with a probability
+    of at most :math:`e^{-t^2/2}` (Gaussian concentration). With t = 11 that is 6e-27, on either side of each entry:
+    an honest collection of a million entries is refused with a probability below 1e-19.
+
+    Any single report within the clamps passes the protocol's check, and a few of them, all lies, move the sums by more
+    than the noise of the others does. A file must not become unreadable by a few lies, so up to half of the reports
+    may be anything within the clamps. Traces and eigenvalues bound nothing more then: the clamps are several times as
+    large as any product of a record, so that already a few per cent of lies outweigh all records.
+    """
+    lies = n_reports // 2
+    noise = [math.ceil(_REACH * one * math.sqrt(n_reports)) for one in scale.tolist()]
+    honest = (n_reports - lies) * (largest + 1) + np.array(noise, dtype=object)
+    return np.minimum(lies * clamp.astype(object) + honest, n_reports * clamp.astype(object))
