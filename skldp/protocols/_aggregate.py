@@ -98,7 +98,17 @@ class Aggregate:
         return self._batches
 
     def with_batches(self, batches: Batches) -> "Aggregate":
-        """The same sums, of other batches."""
+        """Return the same sums as those of other batches, where many batches are to count as one.
+
+        Parameters
+        ----------
+        batches : Batches
+            Ids in place of those that are known.
+
+        Returns
+        -------
+        Aggregate
+        """
         return Aggregate(self._parts, self.n_rejected, batches)
 
     @property

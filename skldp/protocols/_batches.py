@@ -4,7 +4,7 @@ import os
 
 from skldp.exceptions import InvalidReportError
 
-MAX_BATCHES = 2**16  # ids that an aggregate keeps: 1 MB; beyond that, it keeps none
+MAX_BATCHES = 2**16  # ids that an aggregate keeps, 2.4 MB of JSON; beyond that, it keeps none
 _ID_BYTES = 16
 
 
