@@ -9,7 +9,16 @@ import numpy as np
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
-from skldp.protocols._description import VERSION, canonical, check_format, describe, digest, parse, protocol_from
+from skldp.protocols._description import (
+    VERSION,
+    canonical,
+    check_format,
+    describe,
+    digest,
+    is_id_of,
+    parse,
+    protocol_from,
+)
 from skldp.protocols._tallies import KINDS
 
 FORMAT = "skldp-aggregate"
@@ -85,7 +94,7 @@ def _read_parts(header, beside):
 
 def _read_part(part, beside):
     protocol = protocol_from(part["protocol"], simulated=True)
-    if digest(protocol) != part["id"]:
+    if not is_id_of(part["id"], part["protocol"]):
         raise InvalidReportError("This aggregate file has been changed: the id of a protocol is not that of its text. "
                                  "Make it anew from the reports.")
     fields = dict(part["tally"])
