@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ class Protocol(ABC):
             f"{remedy}"
         )
 
-    def with_epsilon(self, epsilon: float) -> "Protocol":
+    def with_epsilon(self, epsilon: float) -> Self:
         """Return the same collection with another budget: what a cohort with that budget runs.
 
         A window or subset size that is the default for this budget becomes the default for the other one. A number
