@@ -231,13 +231,16 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
                 f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}. "
                 f"Use the estimator, or its parameters, that the reports were made for."
             )
-        name = differing_field(expected, found)
-        if name is not None:
-            raise InvalidReportError(
-                f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
-                f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports were "
-                "made with."
-            )
+        # What this estimator leaves to the default is read off each cohort's own description.
+        chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
+        for found in aggregate.parts:
+            name = differing_field(expected, found, chosen)
+            if name is not None:
+                raise InvalidReportError(
+                    f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
+                    f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports "
+                    "were made with."
+                )
 
     def _infer(self, aggregate):
         seed = sampling_seed(self.random_state)

@@ -1,7 +1,5 @@
 """Personal budgets: one cohort for each."""
 
-import dataclasses
-
 import numpy as np
 
 from skldp._validation import check_epsilon
@@ -53,6 +51,5 @@ def cohorts(protocol, sample_epsilon, n_clients):
             f"sample_epsilon has {len(distinct)} distinct values, and each is a cohort of its own; at most "
             f"{MOST_BUDGETS} are handled. Round the budgets down to fewer values."
         )
-    protocols = [dataclasses.replace(protocol, epsilon=check_epsilon(float(value), "sample_epsilon"))
-                 for value in distinct]
+    protocols = [protocol.with_epsilon(check_epsilon(float(value), "sample_epsilon")) for value in distinct]
     return [(part, np.flatnonzero(place == k)) for k, part in enumerate(protocols)]

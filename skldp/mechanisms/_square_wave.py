@@ -1,5 +1,7 @@
 """The square wave: two levels of probability around a clipped value."""
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,7 +36,7 @@ class SquareWave(Mechanism):
         The interval is mapped to the integers 0 .. n_levels = n.
     window : "auto" or float, default="auto"
         Half-window as a share of the range, in [0, 1]. "auto" is a table of least regret: 15 % of the range at
-        epsilon 0.25 and below, 12.5 % at 1, 10 % at 2, 5 % at 4, 1.5 % at 8.
+        epsilon 0.25 and below, 12.5 % at 1, 10 % at 2, 5 % at 4, 1.5 % at 8. It is replaced by its number.
 
     Attributes
     ----------
@@ -65,8 +67,8 @@ class SquareWave(Mechanism):
     --------
     >>> from skldp.mechanisms import SquareWave
     >>> mechanism = SquareWave(epsilon=1.0, bounds=(0, 10))
-    >>> mechanism.half_window
-    128
+    >>> mechanism.window, mechanism.half_window
+    (0.125, 128)
     >>> mechanism.randomize([2.0, 3.0], rng=0).dtype
     dtype('int16')
     """
@@ -80,19 +82,13 @@ class SquareWave(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
         object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, 2**24))
-        if isinstance(self.window, str):
-            if self.window != "auto":
-                raise InvalidParameterError(f'window must be "auto" or a number in [0, 1], got {self.window!r}.')
-        elif not 0 <= check_real(self.window, "window") <= 1:
-            raise InvalidParameterError(f'window must be "auto" or a number in [0, 1], got {self.window!r}.')
+        automatic = isinstance(self.window, str) and self.window == "auto"
+        object.__setattr__(self, "window", automatic_window(self.epsilon) if automatic else _check_window(self.window))
 
     @cached_property
     def half_window(self):
         """Half-window B in grid units; 0 without noise."""
-        if not self.private:
-            return 0
-        share = np.interp(self.epsilon, _EPSILONS, _WINDOWS) if self.window == "auto" else self.window
-        return round(float(share) * self.n_levels)
+        return round(float(self.window) * self.n_levels) if self.private else 0
 
     @property
     def n_near(self):
@@ -178,3 +174,37 @@ class SquareWave(Mechanism):
         if not is_integer(reports):
             return np.zeros(reports.shape, dtype=bool)
         return (reports >= self.clamp[0]) & (reports <= self.clamp[1])
+
+
+def automatic_window(epsilon):
+    """Half-window of least regret for the budget of a report, as a share of the range; 0 without noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> automatic_window(1.0), automatic_window(0.1), automatic_window(20.0)
+    (0.125, 0.15, 0.001)
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    place = bisect_right(_EPSILONS, epsilon) - 1
+    if not 0 <= place < len(_EPSILONS) - 1:
+        return _WINDOWS[max(place, 0)]
+    # Not np.interp: compiled code may fuse the product and the sum on some machines, which changes the last bit, and
+    # the id of a protocol covers every bit.
+    slope = (_WINDOWS[place + 1] - _WINDOWS[place]) / (_EPSILONS[place + 1] - _EPSILONS[place])
+    return slope * (epsilon - _EPSILONS[place]) + _WINDOWS[place]
+
+
+def _check_window(window):
+    if isinstance(window, str) or not 0 <= check_real(window, "window") <= 1:
+        raise InvalidParameterError(f'window must be "auto" or a number in [0, 1], got {window!r}.')
+    return abs(float(window))  # -0.0 is the same window as 0.0, and has the same id

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,12 +27,13 @@ class SubsetSelection(BitMechanism):
         Budget of one report, in (0, 20], or ``inf`` for no noise.
     n_categories : int, default=2
         Number d of categories, and of bits in a report.
+    subset_size : int or None, default=None
+        Size :math:`\omega` of the subset, from 1 (randomised response) to d - 1. ``None`` is replaced by the size that
+        maximises :math:`\omega(d-\omega)/(d-\omega+\omega e^\epsilon)^2`, the information in a report at uniform
+        frequencies. Without noise, and for one category, it is 1.
 
     Attributes
     ----------
-    subset_size : int
-        Size :math:`\omega`, chosen to maximise :math:`\omega(d-\omega)/(d-\omega+\omega e^\epsilon)^2`, the information
-        in a report at uniform frequencies; 1 is randomised response.
     p, q : float
         Probability that the subset contains the true category, and that it contains another given one.
 
@@ -63,30 +65,27 @@ class SubsetSelection(BitMechanism):
 
     epsilon: float = 1.0
     n_categories: int = 2
+    subset_size: int | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
+        if self.subset_size is not None:
+            check_integer(self.subset_size, "subset_size", 1, max(self.n_categories - 1, 1))
+        automatic = self.subset_size is None or not self.private
+        size = automatic_size(self.epsilon, self.n_categories) if automatic else int(cast(int, self.subset_size))
+        object.__setattr__(self, "subset_size", size)
 
-    @cached_property
-    def subset_size(self):
-        """Size of the reported subset."""
-        d = self.n_categories
-        if not self.private or d <= 2:
-            return 1
-        # Of the two integers around the maximiser d / (1 + e^epsilon) of the concave objective, the better one.
-        below = max(1, min(d - 1, int(d / (1 + np.exp(self.epsilon)))))
-        return max((below, min(below + 1, d - 1)), key=self._information)
-
-    def _information(self, size):
-        rest = self.n_categories - size
-        return size * rest / (rest + size * np.exp(self.epsilon)) ** 2
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Numbers of all categories and of those in a subset."""
+        return self.n_categories, cast(int, self.subset_size)
 
     @cached_property
     def _threshold(self):
         if self.certain:
             return WORD
-        d, size = self.n_categories, self.subset_size
+        d, size = self._sizes
         return near_threshold(self.epsilon, size, d - size, Fraction(2 * size * d, WORD))
 
     @property
@@ -97,8 +96,8 @@ class SubsetSelection(BitMechanism):
     @property
     def q(self):
         """Probability that the subset contains another given category."""
-        size = self.subset_size
-        return (self.p * (size - 1) + (1 - self.p) * size) / max(self.n_categories - 1, 1)
+        d, size = self._sizes
+        return (self.p * (size - 1) + (1 - self.p) * size) / max(d - 1, 1)
 
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
@@ -106,7 +105,7 @@ class SubsetSelection(BitMechanism):
         return in_blocks(lambda rows: self._draw_block(rows, source), codes, n_rows, (self.n_categories,), np.uint8)
 
     def _draw_block(self, codes, source):
-        d, size, n = self.n_categories, self.subset_size, len(codes)
+        (d, size), n = self._sizes, len(codes)
         near = np.ones(n, dtype=bool) if self.certain else source.words(n) < np.uint64(self._threshold)
         bits = np.zeros(n * d, dtype=np.uint8)
         start = np.arange(n) * d
@@ -133,7 +132,7 @@ class SubsetSelection(BitMechanism):
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of subsets given categories; unknown records are mixtures of all."""
         valid, reports, codes = self.valid(reports), np.asarray(reports), self.encode(x)
-        d, size = self.n_categories, self.subset_size
+        d, size = self._sizes
         with np.errstate(all="ignore"):
             near = np.log(self.p) - _log_binomial(d - 1, size - 1)
             far = np.log((WORD - self._threshold) / WORD) - _log_binomial(d - 1, size)
@@ -150,6 +149,38 @@ class SubsetSelection(BitMechanism):
     def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
         return self._binary(reports) & (self._number_of_ones(reports) == self.subset_size)
+
+
+def automatic_size(epsilon, n_categories):
+    """Size of a subset that carries most information at uniform frequencies; 1 without noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report.
+    n_categories : int
+        Number of categories.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> automatic_size(1.0, 16), automatic_size(4.0, 16)
+    (4, 1)
+    """
+    d = n_categories
+    if np.isinf(epsilon) or d <= 2:
+        return 1
+
+    def information(size):
+        """Fisher information of a report, up to a factor."""
+        return size * (d - size) / (d - size + size * np.exp(epsilon)) ** 2
+
+    # Of the two integers around the maximiser d / (1 + e^epsilon) of the concave objective, the better one.
+    below = max(1, min(d - 1, int(d / (1 + np.exp(epsilon)))))
+    return max((below, min(below + 1, d - 1)), key=information)
 
 
 def _log_binomial(n, k):

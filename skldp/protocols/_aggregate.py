@@ -11,7 +11,8 @@ from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, part
 from skldp.protocols._batches import Batches
 from skldp.protocols._possible_sums import MAX_REPORTS, too_many_reports
 
-# Cohorts may differ in these and still be added up, side by side.
+# Cohorts may differ in these and still be added up, side by side; and in the fields whose default follows the budget,
+# because the likelihood of each part uses the mechanism of its own protocol.
 BUDGET_FIELDS = {"epsilon", "delta"}
 
 
@@ -21,7 +22,8 @@ class Aggregate:
     Parameters
     ----------
     parts : dict of Protocol to Tally
-        The sums. Protocols that differ in their budget alone may stand side by side.
+        The sums. Protocols that differ in their budget alone, and in the window or subset size that follows it, may
+        stand side by side.
     n_rejected : int, default=0
         How many reports were left out as impossible.
     batches : Batches or None, default=None
@@ -89,7 +91,7 @@ class Aggregate:
 
     @property
     def protocol(self) -> Any:
-        """The first protocol: all others differ from it in their budget alone."""
+        """The first protocol: all others differ from it in their budget alone, and in what follows it."""
         return next(iter(self._parts))
 
     @property
@@ -231,11 +233,24 @@ def _check_alike(one, other):
         )
 
 
-def differing_field(one, other):
-    """Name of the first field, the budget apart, in which two protocols differ; None if there is none."""
+def differing_field(one, other, chosen=()):
+    """Name of the first field in which two protocols are of different collections; None if there is none.
+
+    Parameters
+    ----------
+    one, other : Protocol
+        What is compared: everything but the budget, and the fields whose default follows it.
+    chosen : iterable of str, default=()
+        Which of the latter are compared nevertheless.
+
+    Returns
+    -------
+    str or None
+    """
     if type(one) is not type(other):
         return "kind"
+    apart = {*BUDGET_FIELDS, *one._automatic} - set(chosen)
     for field in dataclasses.fields(one):
-        if field.name not in BUDGET_FIELDS and getattr(one, field.name) != getattr(other, field.name):
+        if field.name not in apart and getattr(one, field.name) != getattr(other, field.name):
             return field.name
     return None

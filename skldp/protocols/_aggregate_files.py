@@ -10,7 +10,16 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._batches import batches_from_text, ids_to_text
-from skldp.protocols._description import VERSION, canonical, check_format, describe, digest, parse, protocol_from
+from skldp.protocols._description import (
+    VERSION,
+    canonical,
+    check_format,
+    describe,
+    digest,
+    is_id_of,
+    parse,
+    protocol_from,
+)
 from skldp.protocols._possible_sums import MAX_REPORTS
 from skldp.protocols._tallies import KINDS
 
@@ -99,7 +108,7 @@ def _batches(header):
 
 def _read_part(part, beside):
     protocol = protocol_from(part["protocol"], simulated=True)
-    if digest(protocol) != part["id"]:
+    if not is_id_of(part["id"], part["protocol"]):
         raise InvalidReportError("This aggregate file has been changed: the id of a protocol is not that of its text. "
                                  "Make it anew from the reports.")
     fields = dict(part["tally"])

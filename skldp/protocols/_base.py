@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,9 @@ class Protocol(ABC):
 
     epsilon: float = 1.0
     delta: float = 0.0
+
+    # Fields whose default follows the budget, with the value that asks for the default.
+    _automatic: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -112,9 +116,34 @@ class Protocol(ABC):
             f"{remedy}"
         )
 
+    def with_epsilon(self, epsilon: float) -> Self:
+        """Return the same collection with another budget: what a cohort with that budget runs.
+
+        A window or subset size that is the default for this budget becomes the default for the other one. A number
+        that somebody chose stays.
+
+        Parameters
+        ----------
+        epsilon : float
+            Budget of a client.
+
+        Returns
+        -------
+        Protocol
+
+        Examples
+        --------
+        >>> from skldp.protocols import ValueProtocol
+        >>> ValueProtocol(epsilon=1.0).with_epsilon(2.0).window, ValueProtocol(window=0.2).with_epsilon(2.0).window
+        (0.1, 0.2)
+        """
+        default = {name: value for name, value in self._automatic.items()
+                   if dataclasses.replace(self, **{name: value}) == self}
+        return dataclasses.replace(self, epsilon=epsilon, **default)
+
     @property
     def id(self) -> str:
-        """Digest of the description: equal for equal protocols, whatever machine they are on."""
+        """Digest of the description, 128 bits: equal for equal protocols, whatever machine they are on."""
         return digest(self)
 
     def to_json(self) -> str:

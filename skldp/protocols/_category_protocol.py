@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +35,10 @@ class CategoryProtocol(Protocol):
         The public categories: numbers or strings, or tuples of them when a record has several columns.
     mechanism : {"subset", "oue", "rr"}, default="subset"
         Subset selection, optimal unary encoding, or randomised response.
+    subset_size : int or None, default=None
+        Number of categories in a subset. ``None`` is replaced by the best size for the budget and the number of
+        categories (see :class:`skldp.mechanisms.SubsetSelection`), so that the description holds the number; it stays
+        ``None`` for the other mechanisms.
     n_features : int, default=1
         Columns of a record; the row is the category.
 
@@ -47,7 +52,10 @@ class CategoryProtocol(Protocol):
 
     categories: tuple = (0, 1)
     mechanism: str = "subset"
+    subset_size: int | None = None
     n_features: int = 1
+
+    _automatic: ClassVar[dict[str, Any]] = {"subset_size": None}
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -58,6 +66,10 @@ class CategoryProtocol(Protocol):
         if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
             names = ", ".join(f'"{name}"' for name in MECHANISMS)
             raise InvalidParameterError(f"mechanism must be one of {names}, got {self.mechanism!r}.")
+        if self.mechanism != "subset" and self.subset_size is not None:
+            check_integer(self.subset_size, "subset_size", 1)
+        # An impossible size is an error here, not on the first client.
+        object.__setattr__(self, "subset_size", getattr(self.randomizer, "subset_size", None))
 
     @property
     def n_categories(self) -> int:
@@ -82,7 +94,8 @@ class CategoryProtocol(Protocol):
     @cached_property
     def randomizer(self):
         """The mechanism."""
-        return MECHANISMS[self.mechanism](epsilon=self.epsilon, n_categories=self.n_categories)
+        options = {"subset_size": self.subset_size} if self.mechanism == "subset" else {}
+        return MECHANISMS[self.mechanism](epsilon=self.epsilon, n_categories=self.n_categories, **options)
 
     def codes(self, X: ArrayLike) -> np.ndarray:
         """Numbers of the categories of records, -1 where a record is none of them; no value raises."""

@@ -13,6 +13,9 @@ VERSION = 1
 
 KINDS: dict = {}  # every kind of protocol by its name
 
+ADDED_LATER = {"subset_size"}  # fields that older files lack; they mean the default
+_ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
+
 
 def describe(protocol):
     """The description of a protocol: plain values that JSON can hold."""
@@ -28,8 +31,30 @@ def canonical(description):
 
 
 def digest(protocol):
-    """Digest of the description of a protocol."""
-    return hashlib.blake2b(canonical(describe(protocol)).encode(), digest_size=8).hexdigest()
+    """Digest of the description of a protocol, of 128 bits."""
+    return _digest(describe(protocol), 16)
+
+
+def is_id_of(text, description):
+    """Whether a text is the id of a description.
+
+    Parameters
+    ----------
+    text : str
+        An id of today, or one of 64 bits from an older file.
+    description : dict
+        As it stands in the file: what older files leave out, or to choice, is no part of their ids.
+
+    Returns
+    -------
+    bool
+    """
+    n_bytes = _ID_BYTES.get(len(text)) if isinstance(text, str) else None
+    return n_bytes is not None and text == _digest(description, n_bytes)
+
+
+def _digest(description, n_bytes):
+    return hashlib.blake2b(canonical(description).encode(), digest_size=n_bytes).hexdigest()
 
 
 def parse(text, what="a protocol file", error=InvalidParameterError):
@@ -94,8 +119,8 @@ def protocol_from(description, simulated=False):
         raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know. "
                                     "Upgrade skldp, or ask whoever published it for another.")
     known = {field.name for field in dataclasses.fields(kind)}
-    if set(fields) != known:
-        strange = ", ".join(sorted(set(fields) ^ known))
+    strange = ", ".join(sorted((set(fields) ^ known) - (ADDED_LATER & known)))
+    if strange:
         raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}. "
                                     "Use the file as it was published, with the version of skldp that wrote it.")
     if fields.get("epsilon") == "inf":

@@ -28,7 +28,7 @@ from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
-from skldp.protocols._description import parse
+from skldp.protocols._description import describe, is_id_of, parse
 from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, too_many_reports, within_ball, within_box
 from skldp.protocols._tallies import Tally
 
@@ -333,7 +333,9 @@ class GradientProtocol(Protocol):
 
     def _parameters(self, model):
         model = self.start() if model is None else model
-        if model.protocol_id != self.id or len(model.theta) != self.dimension:
+        # The id is kept, so that it is compared first; servers of earlier versions send ids of 64 bits.
+        own = model.protocol_id == self.id or is_id_of(model.protocol_id, describe(self))
+        if not own or len(model.theta) != self.dimension:
             raise InvalidParameterError("This model belongs to another protocol. Ask the server for the right one.")
         return np.array(model.theta), model.round
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._base import Protocol
-from skldp.protocols._description import VERSION, check_format, describe, digest, protocol_from
+from skldp.protocols._description import VERSION, check_format, describe, digest, is_id_of, protocol_from
 
 __all__ = ["load_reports", "save_reports"]
 
@@ -104,7 +104,7 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     if not isinstance(header.get("protocol"), dict) or set(arrays) != {"reports"}:
         raise damaged
     found = protocol_from(header["protocol"], simulated=True)
-    if digest(found) != header.get("id"):
+    if not is_id_of(header.get("id"), header["protocol"]):
         raise damaged
     if protocol is not None and found != protocol:
         raise InvalidReportError(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -43,8 +43,10 @@ class ValueProtocol(Protocol):
     n_levels : int or None, default=None
         The interval is mapped to the integers 0 .. n_levels. ``None`` is 1024 for the square wave and 65536 for
         Laplace; Gaussian noise has its own grid.
-    window : "auto" or float, default="auto"
-        Half-window of the square wave as a share of the range.
+    window : "auto", float or None, default="auto"
+        Half-window of the square wave as a share of the range. "auto" is replaced by what it means for the budget of
+        one value (see :class:`skldp.mechanisms.SquareWave`), so that the description holds the number. ``None`` for
+        the other mechanisms, which have no window.
     n_features : int, default=1
         Number of values of a client.
 
@@ -62,8 +64,10 @@ class ValueProtocol(Protocol):
     bounds: tuple = (-5.0, 5.0)
     mechanism: str = "square_wave"
     n_levels: int | None = None
-    window: float | str = "auto"
+    window: float | str | None = "auto"
     n_features: int = 1
+
+    _automatic: ClassVar[dict[str, Any]] = {"window": "auto"}
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -75,11 +79,12 @@ class ValueProtocol(Protocol):
         if self.n_levels is None:
             object.__setattr__(self, "n_levels", DEFAULT_LEVELS[self.mechanism])
         object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1))
-        if not isinstance(self.window, str):
-            object.__setattr__(self, "window", check_real(self.window, "window"))
         delta = check_delta(self.delta) if self.mechanism == "gaussian" else 0.0
         object.__setattr__(self, "delta", delta)
-        self.randomizer  # an impossible budget or window is an error here, not on the first client
+        if self.mechanism != "square_wave" and self.window not in ("auto", None):
+            check_real(self.window, "window")
+        # An impossible budget or window is an error here, not on the first client.
+        object.__setattr__(self, "window", getattr(self.randomizer, "window", None))
 
     @property
     def width(self) -> int:
@@ -91,7 +96,8 @@ class ValueProtocol(Protocol):
         """The mechanism of one value."""
         epsilon, n_levels = split_budget(self.epsilon, self.n_features), cast(int, self.n_levels)
         if self.mechanism == "square_wave":
-            return SquareWave(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels, window=self.window)
+            return SquareWave(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels,
+                              window=cast(float, self.window))
         if self.mechanism == "laplace":
             return Laplace(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels)
         radius = (self.bounds[1] - self.bounds[0]) / 2

@@ -35,6 +35,8 @@ def _pure():
         for n_categories in (2, 5):
             for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
                 yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)
+        for subset_size in (2, 3, 4):
+            yield SubsetSelection(epsilon=epsilon, n_categories=5, subset_size=subset_size), np.arange(5)
 
 
 PURE = list(_pure())

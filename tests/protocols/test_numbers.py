@@ -1,0 +1,130 @@
+"""Descriptions hold numbers: what "auto" means is written down, and follows the budget of a cohort."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.mechanisms import SquareWave
+from skldp.mechanisms._square_wave import automatic_window
+from skldp.protocols import Aggregate, CategoryProtocol, MomentProtocol, Protocol, ValueProtocol
+from tests.protocols.test_files import CASES, cases
+
+LETTERS = tuple("abcdefghijklmnop")
+
+
+@cases
+def test_every_field_of_a_description_is_a_number_or_a_name(name):
+    protocol = CASES[name][0]
+    description = json.loads(protocol.to_json())
+    assert "auto" not in description.values()
+    # The numbers are enough: read again, they make the same mechanism.
+    if math.isfinite(protocol.epsilon):
+        assert Protocol.from_json(protocol.to_json()).randomizer == protocol.randomizer
+
+
+# Pinned: another table is another id, and files in which "auto" stands were written with this one.
+@pytest.mark.parametrize("epsilon, window", [
+    (0.01, 0.15), (0.25, 0.15), (0.5, 0.14), (0.75, 0.1325), (1.0, 0.125), (2.0, 0.1), (3.0, 0.06), (4.0, 0.05),
+    (6.0, 0.025), (8.0, 0.015), (10.0, 0.01), (12.0, 0.006), (15.0, 0.001), (20.0, 0.001), (math.inf, 0.0)])
+def test_the_window_that_auto_means(epsilon, window):
+    protocol = ValueProtocol(epsilon=epsilon)
+    assert protocol.window == protocol.randomizer.window == automatic_window(epsilon)
+    assert protocol.window == pytest.approx(window, rel=1e-15)
+    assert protocol.randomizer.half_window == round(protocol.window * 1024)
+    assert protocol == ValueProtocol(epsilon=epsilon, window=protocol.window)
+    assert protocol.id == ValueProtocol(epsilon=epsilon, window=protocol.window).id
+
+
+def test_windows_between_the_entries_of_the_table_are_interpolated():
+    table = [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0]
+    for epsilon in np.random.default_rng(0).uniform(0.1, 16, size=200).tolist():
+        expected = np.interp(epsilon, table, [automatic_window(knot) for knot in table])
+        assert automatic_window(epsilon) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_window_is_that_of_the_budget_of_one_value():
+    assert ValueProtocol(epsilon=4.0, n_features=2).window == 0.1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("window", ["auto", None, 0.3])
+def test_without_a_square_wave_there_is_no_window(mechanism, window):
+    protocol = ValueProtocol(mechanism=mechanism, delta=1e-5, window=window)
+    assert protocol.window is None and protocol == ValueProtocol(mechanism=mechanism, delta=1e-5)
+    assert json.loads(protocol.to_json())["window"] is None
+
+
+def test_zeros_of_either_sign_are_the_same_window():
+    assert ValueProtocol(window=-0.0).id == ValueProtocol(window=0).id
+
+
+@pytest.mark.parametrize("window", [-0.1, 1.1, "wide", None, np.nan])
+def test_impossible_windows(window):
+    with pytest.raises(InvalidParameterError, match="window"):
+        ValueProtocol(window=window)
+
+
+def test_the_size_of_subsets_is_written_down():
+    protocol = CategoryProtocol(categories=LETTERS)
+    assert protocol.subset_size == protocol.randomizer.subset_size == 4
+    assert protocol == CategoryProtocol(categories=LETTERS, subset_size=4)
+    assert CategoryProtocol(categories=LETTERS, epsilon=math.inf, subset_size=4).subset_size == 1
+    chosen = CategoryProtocol(categories=LETTERS, subset_size=np.int64(6))
+    assert json.loads(chosen.to_json())["subset_size"] == 6 and chosen.id != protocol.id
+    assert Protocol.from_json(chosen.to_json()).privatize(["c", "d"]).sum(axis=1).tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("mechanism", ["oue", "rr"])
+def test_without_subsets_there_is_no_size(mechanism):
+    protocol = CategoryProtocol(categories=LETTERS, mechanism=mechanism, subset_size=3)
+    assert protocol.subset_size is None and protocol == CategoryProtocol(categories=LETTERS, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("categories, size", [(LETTERS, 0), (LETTERS, 16), (LETTERS, 2.0), (LETTERS, True),
+                                              (("a", "b"), 2), (("a",), 2), (LETTERS, "auto")])
+def test_impossible_sizes(categories, size):
+    with pytest.raises(InvalidParameterError, match="subset_size"):
+        CategoryProtocol(categories=categories, subset_size=size)
+
+
+def test_defaults_follow_the_budget_and_choices_stay():
+    assert ValueProtocol(epsilon=1.0).with_epsilon(0.5) == ValueProtocol(epsilon=0.5)
+    assert ValueProtocol(epsilon=4.0, n_features=2).with_epsilon(1.0) == ValueProtocol(epsilon=1.0, n_features=2)
+    assert ValueProtocol(epsilon=math.inf).with_epsilon(0.5) == ValueProtocol(epsilon=0.5)
+    assert ValueProtocol(window=0.2).with_epsilon(0.5) == ValueProtocol(window=0.2, epsilon=0.5)
+    assert ValueProtocol(mechanism="laplace").with_epsilon(0.5) == ValueProtocol(mechanism="laplace", epsilon=0.5)
+    assert CategoryProtocol(categories=LETTERS).with_epsilon(4.0) == CategoryProtocol(categories=LETTERS, epsilon=4.0)
+    chosen = CategoryProtocol(categories=LETTERS, subset_size=6).with_epsilon(4.0)
+    assert (chosen.subset_size, chosen.epsilon) == (6, 4.0)
+    assert MomentProtocol(n_features=2).with_epsilon(2.0) == MomentProtocol(n_features=2, epsilon=2.0)
+    with pytest.raises(InvalidParameterError, match="epsilon"):
+        ValueProtocol().with_epsilon(-1.0)
+
+
+@pytest.mark.parametrize("one, other", [
+    (ValueProtocol(), ValueProtocol(epsilon=0.5)), (ValueProtocol(), ValueProtocol(window=0.2)),
+    (CategoryProtocol(categories=LETTERS), CategoryProtocol(categories=LETTERS, epsilon=4.0)),
+    (CategoryProtocol(categories=LETTERS), CategoryProtocol(categories=LETTERS, subset_size=7))])
+def test_cohorts_with_other_windows_and_sizes_add(one, other):
+    X = [["a"], ["c"]] if isinstance(one, CategoryProtocol) else [[0.3], [0.4]]
+    total = sum(protocol.aggregate(protocol._randomize(X, None, 0)) for protocol in (one, other))
+    assert set(total.parts) == {one, other}
+    assert set(Aggregate.from_json(total.to_json()).parts) == {one, other}
+
+
+def test_other_fields_still_keep_aggregates_apart():
+    one, other = (ValueProtocol(n_levels=n_levels) for n_levels in (8, 16))
+    with pytest.raises(InvalidReportError, match="n_levels is 8"):
+        one.aggregate([[1]]) + other.aggregate([[1]])
+
+
+def test_seeded_reports_depend_on_the_window_and_the_size():
+    reports = [SquareWave(window=window).randomize(np.zeros(50), 0).tolist() for window in ("auto", 0.125, 0.126)]
+    assert reports[0] == reports[1] != reports[2]
+    mechanism = CategoryProtocol(categories=LETTERS).randomizer
+    same, other = (replace(mechanism, subset_size=size).randomize(np.zeros(50, int), 0).tolist() for size in (4, 5))
+    assert mechanism.randomize(np.zeros(50, int), 0).tolist() == same != other
