@@ -29,7 +29,7 @@ from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
 from skldp.protocols._description import describe, is_id_of, parse
-from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, too_many_reports, within_ball, within_box
+from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, too_many_reports, within_box, within_sphere
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
@@ -368,9 +368,7 @@ class GradientProtocol(Protocol):
             return False
         if isinstance(self.randomizer, Gaussian):
             return within_box(tally.sums, tally.n_reports * self.randomizer.clamp[1])
-        # Two vectors of the longest length can have any sum of up to twice that length.
-        return within_ball(tally.sums, tally.n_reports, self.randomizer.longest) and (
-            tally.n_reports != 1 or bool(self._valid_rows(tally.sums[None])[0]))
+        return within_sphere(tally.sums, tally.n_reports, self.randomizer)
 
     def _tally(self, reports):
         sums = column_sums(reports)

@@ -10,7 +10,7 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION
-from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums, within_ball, within_box
+from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums, within_box, within_sphere
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
@@ -73,9 +73,7 @@ class _Moments(RegressionProtocol):
             return False
         if self.mechanism == "gaussian":
             return self._possible_gaussian(tally)
-        # Two vectors of the longest length can have any sum of up to twice that length.
-        return within_ball(tally.sums, tally.n_reports, self.randomizer.sphere.longest) and (
-            tally.n_reports != 1 or bool(self._valid_rows(tally.sums[None].astype(np.int64))[0]))
+        return within_sphere(tally.sums, tally.n_reports, self.randomizer.sphere)
 
     def _possible_gaussian(self, tally):
         mechanism, n_reports = self.randomizer, tally.n_reports

@@ -80,9 +80,12 @@ def is_gram_matrix(sums):
     return True
 
 
-def within_ball(sums, n_reports, radius):
-    """Whether sums can be those of ``n_reports`` vectors of an integer length of ``radius`` at most."""
-    return sum(int(value) ** 2 for value in sums.tolist()) <= (n_reports * radius) ** 2
+def within_sphere(sums, n_reports, sphere):
+    """Whether sums can be those of ``n_reports`` valid reports of the sphere mechanism."""
+    if sum(int(value) ** 2 for value in sums.tolist()) > (n_reports * sphere.longest) ** 2:
+        return False
+    # Two vectors of the longest length can have any sum of up to twice that length; a single one must be valid.
+    return n_reports != 1 or bool(sphere.valid(sums[None].astype(np.int64))[0])
 
 
 def within_box(sums, largest):
