@@ -109,6 +109,14 @@ def test_every_protocol_counts():
         assert (spent.largest, spent.upper) == (1.0, 1.0), kind
 
 
+def test_a_client_that_repeats_its_report_spends_once():
+    client = protocols.Client(protocols.ValueProtocol(epsilon=0.5))
+    with Ledger() as spent:
+        client.report(0.25)
+        client.report(0.25)
+    assert spent.upper == client.spent() == 0.5
+
+
 def test_rows_are_matched_across_families():
     with Ledger() as spent:
         regressor.fit(X, y)

@@ -31,7 +31,7 @@ class _Call:
 
     def __init__(self):
         self.id = os.urandom(16)
-        self.n_equal = defaultdict(dict)  # rows of each content so far, by ledger and digest
+        self.n_equal: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # rows so far, by ledger and digest
 
     def clients(self, rows, key):
         """Digest of every row, and which of the equal rows of this call it is."""
