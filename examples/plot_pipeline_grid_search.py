@@ -6,7 +6,8 @@ Private estimators are ordinary scikit-learn estimators. Here a linear regressio
 cross-validated, and its budget epsilon is searched over like any other parameter, to see what privacy costs.
 
 A search like this needs records, so it belongs *before* a collection: on simulated data, on public data that resemble
-what the clients hold, or on volunteers. Every client of the real collection sends one report, under one budget.
+what the clients hold, or on volunteers. Every client of the real collection sends one report, under one budget. Here
+every fit asks everybody again, and a ledger adds up what that would have cost.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skldp import BoundedScaler, LDPBayesLinearRegression, PrivacyUtilityDisplay
+from skldp.privacy import Ledger
 
 # %%
 # What a pilot study might look like: age, working hours and sleep of fifty thousand people, and a score of how well
@@ -34,10 +36,12 @@ model = make_pipeline(
     BoundedScaler(bounds=(lowest, highest)),
     LDPBayesLinearRegression(epsilon=1.0, bounds_y=(0, 10), inference="laplace", random_state=0),
 )
-scores = cross_val_score(model, X, y, cv=5)
+with Ledger() as spent:
+    scores = cross_val_score(model, X, y, cv=5)
 reference = cross_val_score(LinearRegression(), X, y, cv=5).mean()
 print(f"R^2 at epsilon = 1: {scores.mean():.3f} over five folds, {scores.min():.3f} to {scores.max():.3f}; "
-      f"{reference:.3f} without privacy.\n")
+      f"{reference:.3f} without privacy.")
+print(f"A row is in the training part of four folds: the score has cost it epsilon = {spent.largest:g}.\n")
 
 # %%
 # Now over budgets, and over the two ways to randomise a report: the sphere, which is the default and has delta = 0, and
@@ -47,12 +51,20 @@ grid = {
     "ldpbayeslinearregression__epsilon": [0.5, 1.0, 2.0, 4.0, 8.0],
     "ldpbayeslinearregression__mechanism": ["sphere", "gaussian"],
 }
-search = GridSearchCV(model, grid, cv=5).fit(X, y)
+with Ledger() as spent:
+    search = GridSearchCV(model, grid, cv=5).fit(X, y)
 found = search.cv_results_
 print("epsilon   mechanism   R^2")
 for params, score in sorted(zip(found["params"], found["mean_test_score"]), key=lambda row: list(row[0].values())):
     epsilon, mechanism = params.values()
     print(f"{epsilon:7g}   {mechanism:9}   {score:.3f}")
+
+# %%
+# The winner says what its own fit costs, and knows nothing of the other fifty. The ledger does: had these been the
+# clients' own records, the search would have left them with hardly any privacy.
+
+print(f"\nepsilon of the best estimator: {search.best_estimator_[-1].epsilon_:g}")
+print(spent.summary())
 
 # %%
 # More budget is always better for the score, so the "best" epsilon of a search is the largest. The question is rather

@@ -16,6 +16,7 @@ from skldp._influence import influence
 from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta, without_mask
 from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid
 from skldp.protocols._batches import Batches
@@ -23,7 +24,7 @@ from skldp.sampling._posterior import stack
 from skldp.sampling._run import sample
 
 
-class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
+class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     """What Bayesian estimators share.
 
     A subclass names a protocol (:meth:`protocol`) and models (``_models``), and turns a posterior into fitted
@@ -212,8 +213,9 @@ class BaseLDPEstimator(BaseEstimator, metaclass=ABCMeta):
     def _simulate(self, protocol, X, y, sample_epsilon):
         """Aggregate of the reports of simulated clients, each under its own budget. Raw data ends here."""
         total: Any = 0
-        for part, rows in cohorts(protocol, sample_epsilon, len(X)):
-            total = total + self._simulate_cohort(part, X[rows], None if y is None else y[rows])
+        with one_call():
+            for part, rows in cohorts(protocol, sample_epsilon, len(X)):
+                total = total + self._simulate_cohort(part, X[rows], None if y is None else y[rows])
         return total.with_batches(Batches.new())  # one in place of one for each chunk
 
     def _simulate_cohort(self, protocol, X, y):

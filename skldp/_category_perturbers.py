@@ -15,6 +15,7 @@ from skldp.exceptions import PrivacyLeakWarning
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
+from skldp.privacy._spending import counting, spend
 from skldp.privacy._words import word_source
 
 
@@ -40,6 +41,9 @@ class CategoryPerturber(BasePerturber):
 
     def _perturb(self, X):
         codes = np.column_stack([category_codes(X[:, j], known) for j, known in enumerate(self.categories_)])
+        if counting():
+            columns = [known[codes[:, j]] for j, known in enumerate(self.categories_)]
+            spend(self.epsilon_, self.delta_, np.column_stack(columns))
         # One source for all columns: a source of its own for each would repeat the noise of equal columns.
         source = word_source(self.random_state, type(self).__name__, repr(self.mechanism_), codes)
         reports = [mechanism.randomize(codes[:, j], source) for j, mechanism in enumerate(self.mechanism_)]

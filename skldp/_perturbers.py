@@ -22,6 +22,7 @@ from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._sphere import Sphere
 from skldp.mechanisms._square_wave import SquareWave
+from skldp.privacy._spending import Counted, spend
 
 
 def private_table(transformer, X, reset):
@@ -57,7 +58,7 @@ def refuse_complex(X):
         raise ValueError("Complex data not supported. Pass columns of real numbers or of categories.")
 
 
-class BasePerturber(TransformerMixin, BaseEstimator):
+class BasePerturber(TransformerMixin, Counted, BaseEstimator):
     """What all perturbers share: fitting learns nothing but the number of columns.
 
     Asking the same person twice spends epsilon twice: transform each record once.
@@ -127,6 +128,7 @@ class BasePerturber(TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _perturb(self, X):
+        spend(self.epsilon_, self.delta_, X)
         return self.mechanism_.decode(self.mechanism_.randomize(X, self.random_state))
 
     def __repr__(self, N_CHAR_MAX=700):

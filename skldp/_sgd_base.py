@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from skldp._base import sampling_seed
 from skldp._validation import check_epsilon, check_integer, warn_large_delta, without_mask
 from skldp.exceptions import InvalidParameterError
+from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientServer
 
@@ -21,7 +22,7 @@ SMALLEST_GROUP = 100  # of the automatic group size
 FEWEST_ROUNDS = 8  # that the automatic group size leaves, where there are users enough
 
 
-class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
+class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
     """What classifier and regressor share: they differ in the loss alone."""
 
     @abstractmethod
@@ -99,8 +100,9 @@ class BaseLDPSGD(BaseEstimator, metaclass=ABCMeta):
         warn_large_delta(protocol.delta, len(y))
         groups = self._groups(len(y), protocol)
         server = self._server(protocol, len(groups))
-        for rows in _with_bar(groups, self.progress):
-            server.step(protocol._randomize(records[rows], y[rows], self.random_state, server.round()))
+        with one_call():
+            for rows in _with_bar(groups, self.progress):
+                server.step(protocol._randomize(records[rows], y[rows], self.random_state, server.round()))
         # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
         validate_data(self, X, skip_check_array=True)
         return self._adopt(server)

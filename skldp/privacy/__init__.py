@@ -1,7 +1,8 @@
-"""The guarantee, as pure functions: calibration, sensitivities, noise, shuffling and audits."""
+"""The guarantee, as pure functions: calibration, sensitivities, noise, shuffling, audits and accounts."""
 
 from skldp.privacy._audit import AuditResult, audit_epsilon, epsilon_between, hockey_stick, noise_pmf
 from skldp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from skldp.privacy._ledger import Ledger
 from skldp.privacy._noise import (
     gaussian_noise,
     gaussian_slack,
@@ -25,6 +26,7 @@ from skldp.privacy._words import SeededWords, SystemWords, word_source
 
 __all__ = [
     "AuditResult",
+    "Ledger",
     "SeededWords",
     "SystemWords",
     "audit_epsilon",

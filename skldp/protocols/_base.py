@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
+from skldp.privacy._spending import Counted
 from skldp.privacy._words import RandomState
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._batches import Batches
@@ -17,7 +18,7 @@ from skldp.protocols._rows import read_rows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Protocol(ABC):
+class Protocol(Counted, ABC):
     """Public description of one collection: what a client does, and what the aggregator keeps.
 
     Protocols are immutable, compare by value and travel as JSON. Asking the same person twice, under one protocol or

@@ -14,6 +14,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
+from skldp.privacy._spending import counting, spend
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._tallies import MOST_PAIRED, PairTally, RowTally, Tally
@@ -107,6 +108,8 @@ class CategoryProtocol(Protocol):
         return self.codes(X), None
 
     def _draw(self, X, y, random_state):
+        if counting():
+            spend(self.epsilon, self.delta, check_list(self.categories, self.n_features)[X])
         reports = self.randomizer.randomize(X, random_state)
         return reports[:, None] if reports.ndim == 1 else reports
 

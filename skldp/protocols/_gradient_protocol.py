@@ -25,6 +25,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._sphere import Sphere
+from skldp.privacy._spending import spend
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
@@ -325,6 +326,7 @@ class GradientProtocol(Protocol):
 
     def _draw(self, X, y, random_state, model=None):
         theta, number = self._parameters(model)
+        spend(self.epsilon, self.delta, X)
         codes, target = encode_ball(X, self.data_norm), y
         if random_state is not None:
             # The model and its round belong to the key: two rounds never share noise, whatever the records are.

@@ -10,6 +10,7 @@ import numpy as np
 from skldp._categories import category_codes, check_list
 from skldp._validation import as_column, as_float_table, as_floats, check_bounds, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
+from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
 
@@ -69,6 +70,7 @@ class RegressionProtocol(Protocol):
 
     def _draw_chunks(self, X, y, random_state):
         """Reports of plain records, from one stream of noise that the pieces do not start anew."""
+        spend(self.epsilon, self.delta, X)
         source = word_source(random_state, self._canonical(), X, y)
         for start in range(0, max(len(X), 1), CHUNK_ROWS):
             rows = slice(start, start + CHUNK_ROWS)

@@ -19,6 +19,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
+from skldp.privacy._spending import spend
 from skldp.protocols._base import Protocol
 from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
 from skldp.protocols._tallies import Tally
@@ -121,6 +122,7 @@ class ValueProtocol(Protocol):
         return as_float_table(X, self.n_features), None
 
     def _draw(self, X, y, random_state):
+        spend(self.epsilon, self.delta, X)
         if self.mechanism != "gaussian":
             return self.randomizer.randomize(X, random_state)
         # The midpoint is the centre of the ball, where a missing value goes.
