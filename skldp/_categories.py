@@ -1,9 +1,12 @@
 """Public categories, and the numbers of the categories of records."""
 
-from numbers import Real
+from decimal import Decimal
+from numbers import Integral, Real
 
 import numpy as np
 
+from skldp._limits import MAX_CATEGORIES
+from skldp._validation import check_length
 from skldp.exceptions import InvalidParameterError
 
 
@@ -60,7 +63,7 @@ def category_codes(column, categories):
         found = order[place]
         with np.errstate(all="ignore"):
             return np.where(categories[found] == column, found, -1)
-    numbers = {value: number for number, value in enumerate(categories.tolist())}
+    numbers = {_key(value): number for number, value in enumerate(categories.tolist())}
     return np.fromiter((_lookup(numbers, value) for value in column.tolist()), dtype=np.int64, count=len(column))
 
 
@@ -78,7 +81,7 @@ def row_codes(X, categories):
     -------
     ndarray of int64
     """
-    numbers = {value: number for number, value in enumerate(categories.tolist())}
+    numbers = {_key(value): number for number, value in enumerate(categories.tolist())}
     rows = (tuple(row) for row in X.tolist())
     return np.fromiter((_lookup(numbers, row) for row in rows), dtype=np.int64, count=len(X))
 
@@ -90,9 +93,28 @@ def distinct_rows(X):
     return _distinct(np.fromiter((tuple(row) for row in X.tolist()), dtype=object, count=len(X)))
 
 
+def _key(value):
+    """What a category is looked up by: equal for equal categories.
+
+    Where a number goes in a dictionary is public, so that whoever chooses the numbers can make it slow; where strings
+    and bytes go is not. So a number becomes bytes, the same for 1, 1.0 and True.
+    """
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    if not isinstance(value, (Real, Decimal, np.bool_)) or value != value:
+        return value
+    try:
+        number = float(value)
+    except OverflowError:
+        return value  # of more than 308 digits: a short text has too few of these to matter
+    if number == value:
+        return b"number " + repr(number + 0.0).encode()  # the sum makes the two zeros one
+    return b"number " + str(int(value)).encode() if isinstance(value, Integral) else value
+
+
 def _lookup(numbers, value):
     try:
-        return numbers.get(value, -1)
+        return numbers.get(_key(value), -1)
     except Exception:  # a value that cannot be hashed or compared is no known category either
         return -1
 
@@ -118,18 +140,22 @@ def check_list(values, n_columns=1):
 
 
 def _check_list(values):
+    check_length(values, "categories", MAX_CATEGORIES)
     known = np.empty(len(values), dtype=object)
     known[:] = list(values)
     if len(known) == 0:
         raise InvalidParameterError("categories must not be empty. List every category that a client may report.")
+    narrow = _narrow(known)
+    if narrow is not known:
+        return narrow
     try:
-        n_distinct = len(set(known.tolist()))
+        n_distinct = len(set(map(_key, known.tolist())))
     except TypeError:
         raise InvalidParameterError(f"categories must be numbers or strings, got {list(values)!r}. "
                                     "Give each a number or a name.") from None
     if n_distinct < len(known):
         raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}. List each of them once.")
-    return _narrow(known)
+    return known
 
 
 def _distinct(column):

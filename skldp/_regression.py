@@ -1,5 +1,6 @@
 """What regressions from private reports share: records with a response, streamed through the client's half."""
 
+import math
 from typing import Self
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from skldp._base import BaseLDPEstimator
+from skldp._limits import MAX_FEATURES
 from skldp._validation import check_positive, without_mask
 from skldp.exceptions import InvalidParameterError
 
@@ -111,7 +113,7 @@ def weight_or(value, name, default):
 
 def features_of(protocol, width):
     """Number of features whose reports have this width: the width grows with it."""
-    n_features = 1
-    while n_features < min(width, 1000) and protocol(n_features).width < width:
+    n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 3)  # no report is wider than (d + 2)(d + 3) / 2 + 1
+    while n_features < min(width, MAX_FEATURES) and protocol(n_features).width < width:
         n_features += 1
     return n_features

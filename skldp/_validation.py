@@ -127,6 +127,12 @@ def check_integer(value, name, minimum, maximum=None):
     return int(value)
 
 
+def check_length(values, name, maximum):
+    """Refuse a list that is too long, before anything is made of it; what is no list is for others to refuse."""
+    if hasattr(values, "__len__") and len(values) > maximum:
+        raise InvalidParameterError(f"{name} must have at most {maximum} entries, got {len(values)}. Give fewer.")
+
+
 def check_fraction(value, name):
     """Return a float strictly between 0 and 1."""
     value = check_real(value, name, "Give a number strictly between 0 and 1.")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from skldp._limits import MAX_ENTRIES
 from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width
@@ -78,7 +79,7 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "norm", check_positive(self.norm, "norm"))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_ENTRIES))
         if self.private and self._slack > self.epsilon / 4:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for Gaussian noise on {self.n_features} entries: rounding "

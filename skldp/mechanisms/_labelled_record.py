@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skldp._limits import MAX_FEATURES
 from skldp._validation import check_delta, check_epsilon, check_fraction, check_integer
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
 from skldp.mechanisms._gaussian import Gaussian
@@ -50,7 +51,7 @@ class LabelledRecord(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         object.__setattr__(self, "budget_split", check_fraction(self.budget_split, "budget_split"))
         self.vector, self.label  # an impossible budget is an error here
 

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skldp._limits import MAX_LEVELS
 from skldp._validation import check_bounds, check_epsilon, check_integer, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, is_integer
@@ -68,7 +69,7 @@ class Laplace(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, 2**24))
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, MAX_LEVELS))
         if self.private and 2 * laplace_slack(self.n_levels / self.epsilon, self.epsilon) > self.epsilon / 2:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for Laplace noise on {self.n_levels} levels: rounding errors "

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
+from skldp._limits import MAX_ENTRIES, MAX_FEATURES
 from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
@@ -53,13 +54,18 @@ class MomentMechanism(Mechanism):
 
     def _check_layout(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
         object.__setattr__(self, "intercept_weight", check_nonnegative(self.intercept_weight, "intercept_weight"))
         if max(self.y_weight, self.intercept_weight) > _LARGEST_WEIGHT:
             raise InvalidParameterError(
                 f"y_weight and intercept_weight must be at most {_LARGEST_WEIGHT}, where x has length 1; got "
                 f"{self.y_weight!r} and {self.intercept_weight!r}. Lower the larger one."
+            )
+        if self.n_moments > MAX_ENTRIES:
+            raise InvalidParameterError(
+                f"n_features={self.n_features} means {self.n_moments} moments, and a report may have {MAX_ENTRIES}: "
+                f"rounding errors use up more of epsilon the more there are. Send fewer features, or records."
             )
 
     @property
@@ -83,7 +89,7 @@ class MomentMechanism(Mechanism):
     @property
     def n_moments(self):
         """How many entries are sent."""
-        return len(self.places[0])
+        return self.n_diagonal + self.order * (self.order - 1) // 2
 
     @cached_property
     def _isometry(self):

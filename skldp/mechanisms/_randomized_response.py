@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skldp._limits import MAX_CATEGORIES
 from skldp._validation import check_epsilon, check_integer, smallest_integer_dtype
 from skldp.mechanisms._base import CategoryMechanism, is_integer
 from skldp.privacy._noise import uniform_below
@@ -55,7 +56,7 @@ class RandomizedResponse(CategoryMechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, MAX_CATEGORIES))
 
     @cached_property
     def _threshold(self):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincc, betaincinv, gammaln, ndtri
 
+from skldp._limits import MAX_ENTRIES
 from skldp._validation import check_epsilon, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
@@ -105,7 +106,7 @@ class Sphere(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "norm", check_positive(self.norm, "norm"))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 2**20))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_ENTRIES))
         if self.private and self._cap_epsilon < self.epsilon / 2:
             raise InvalidParameterError(
                 f"epsilon={self.epsilon!r} is too small for {self.n_features} entries: rounding errors would use up "

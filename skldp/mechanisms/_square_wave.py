@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skldp._limits import MAX_LEVELS
 from skldp._validation import check_bounds, check_epsilon, check_integer, check_real, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, is_integer
@@ -81,7 +82,7 @@ class SquareWave(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, 2**24))
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, MAX_LEVELS))
         automatic = isinstance(self.window, str) and self.window == "auto"
         object.__setattr__(self, "window", automatic_window(self.epsilon) if automatic else _check_window(self.window))
 

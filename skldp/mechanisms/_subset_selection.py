@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from skldp._limits import MAX_CATEGORIES
 from skldp._validation import check_epsilon, check_integer
 from skldp.mechanisms._base import BitMechanism, in_blocks
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.mechanisms._unary_encoding import column_sums
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
+
+_FEW_ROWS = 64  # below this a loop over rows is faster than one over places
+_PLACES = 2**14  # places whose words are drawn at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,7 @@ class SubsetSelection(BitMechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, MAX_CATEGORIES))
         if self.subset_size is not None:
             check_integer(self.subset_size, "subset_size", 1, max(self.n_categories - 1, 1))
         automatic = self.subset_size is None or not self.private
@@ -107,6 +111,8 @@ class SubsetSelection(BitMechanism):
     def _draw_block(self, codes, source):
         (d, size), n = self._sizes, len(codes)
         near = np.ones(n, dtype=bool) if self.certain else source.words(n) < np.uint64(self._threshold)
+        if n < _FEW_ROWS:
+            return self._draw_few(codes, near, source)
         bits = np.zeros(n * d, dtype=np.uint8)
         start = np.arange(n) * d
         # Floyd's algorithm among d - 1 places. A subset that contains the record has one member fewer to draw, and
@@ -120,6 +126,26 @@ class SubsetSelection(BitMechanism):
         bits[start + d - 1] = bits[own]
         bits[own] = near
         return bits.reshape(n, d)
+
+    def _draw_few(self, codes, near, source):
+        """As for many rows, with the same words: rows in a loop and not places, of which there may be millions."""
+        (d, size), n = self._sizes, len(codes)
+        first, last = max(d - 1 - size, 0), d - 1
+        bits = [bytearray(d) for _ in range(n)]
+        for start in range(first, last, _PLACES):
+            places = np.arange(start, min(start + _PLACES, last))
+            words = source.words(n * len(places)).reshape(len(places), n)
+            members = uniform_below(words, (places + 1).astype(np.uint64)[:, None])
+            for row, drawn, skips in zip(bits, members.T.tolist(), near.tolist()):
+                # A subset that contains the record has one member fewer to draw, and skips the first round.
+                skip = int(skips and start == d - 1 - size)
+                for place, member in enumerate(drawn[skip:], start + skip):
+                    row[place if row[member] else member] = 1
+        out = np.frombuffer(b"".join(bits), dtype=np.uint8).reshape(n, d).copy()
+        rows = np.arange(n)
+        out[:, d - 1] = out[rows, codes]
+        out[rows, codes] = near
+        return out
 
     def counts(self, reports):
         """Number of subsets that contain each category: the sums that an aggregator keeps."""

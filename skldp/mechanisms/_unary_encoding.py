@@ -1,5 +1,6 @@
 """Optimal unary encoding of a category."""
 
+import bisect
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
+from skldp._limits import MAX_CATEGORIES
 from skldp._validation import check_epsilon, check_integer
 from skldp.mechanisms._base import BitMechanism, in_blocks
 from skldp.mechanisms._randomized_response import replace_unknown
@@ -57,7 +59,7 @@ class UnaryEncoding(BitMechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, 2**31))
+        object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, MAX_CATEGORIES))
 
     @cached_property
     def _threshold(self):
@@ -127,11 +129,16 @@ class UnaryEncoding(BitMechanism):
         """Fewest and most ones that an honest report has, but for 1e-9 on either side."""
         if not self.private:
             return 1, 1
-        n_others, k = self.n_categories - 1, np.arange(self.n_categories)
-        # Ones among the other bits are binomial; the record's own bit adds one in half of the reports.
-        others = bdtr(k, n_others, self.q) if n_others else np.ones(1)
-        cdf = (np.append(others, 1.0) + np.append(0.0, others)) / 2
-        return int(np.searchsorted(cdf, 1e-9, side="right")), int(np.searchsorted(cdf, 1 - 1e-9))
+        # Bisection: a table of the distribution would take seconds and half a gigabyte for 2**24 categories.
+        counts = range(self.n_categories + 1)
+        fewest = bisect.bisect_right(counts, 1e-9, key=self._ones_cdf)
+        return fewest, bisect.bisect_left(counts, 1 - 1e-9, key=self._ones_cdf)
+
+    def _ones_cdf(self, k):
+        """Probability of at most k ones: binomial, and the record's own bit adds one in half of the reports."""
+        n_others = self.n_categories - 1
+        at_most, below = (float(bdtr(j, n_others, self.q)) if 0 <= j < n_others else float(j >= 0) for j in (k, k - 1))
+        return (at_most + below) / 2
 
     def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with a plausible number of ones."""

@@ -215,7 +215,7 @@ def uniform_below(words: np.ndarray, n_values: int) -> np.ndarray:
     >>> uniform_below(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 10)
     array([0, 5, 9])
     """
-    n = np.uint64(n_values)
+    n = np.asarray(n_values, dtype=np.uint64)
     carry = ((words & _LOW) * n) >> _HALF
     return (((words >> _HALF) * n + carry) >> _HALF).view(np.int64)
 

@@ -7,6 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
+from skldp._limits import MAX_COHORTS, MAX_REPORTS
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._batches import batches_from_text, ids_to_text
@@ -20,7 +21,6 @@ from skldp.protocols._description import (
     parse,
     protocol_from,
 )
-from skldp.protocols._possible_sums import MAX_REPORTS
 from skldp.protocols._tallies import KINDS
 
 FORMAT = "skldp-aggregate"
@@ -83,6 +83,7 @@ def _inside(array):
 def _read_parts(header, beside):
     check_format(header, FORMAT, WHAT, InvalidReportError)
     try:
+        _check_cohorts(header["parts"])
         pairs = [_read_part(part, beside) for part in header["parts"]]
         parts = dict(pairs)
         n_rejected = _count(header["n_rejected"])
@@ -128,7 +129,7 @@ def _read_part(part, beside):
 
 def _array(description, beside):
     if "member" in description:
-        return beside[description["member"]]
+        return beside.pop(description["member"])  # taken once: many parts on one member would be checked many times
     shape = tuple(_count(size) for size in description["shape"])
     if description["dtype"] == "integer":
         values = np.array([_whole(value) for value in description["data"]], dtype=object)
@@ -145,9 +146,24 @@ def _whole(value):
 
 
 def _count(value):
-    if not 0 <= _whole(value) <= MAX_REPORTS:
+    if _whole(value) < 0:
         raise _damaged()
+    _check_size(value)
     return int(value)
+
+
+def _check_size(value):
+    """Refuse counts of reports, and sizes of arrays, beyond any that there can be."""
+    if value > MAX_REPORTS:
+        raise InvalidReportError(f"This aggregate file has a count above {MAX_REPORTS}, the most reports that there "
+                                 "may be. Make it anew from the reports.")
+
+
+def _check_cohorts(parts):
+    """Refuse more protocols than are ever added up, before any of them is read."""
+    if len(parts) > MAX_COHORTS:
+        raise InvalidReportError(f"This aggregate file has {len(parts)} parts, and at most {MAX_COHORTS} are read. "
+                                 "Round the budgets, so that fewer protocols differ.")
 
 
 def _damaged():

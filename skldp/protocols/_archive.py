@@ -1,12 +1,12 @@
 """Files that hold a description and arrays: npz, without pickle, written whole or not at all."""
 
 import os
-import zipfile
 
 import numpy as np
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._description import canonical, parse
+from skldp.protocols._members import read_members
 from skldp.protocols._whole_files import write_whole
 
 
@@ -51,24 +51,10 @@ def read_archive(file, what):
         with open(file, "rb") as stream:  # an absent file is the system's error, and says so
             return read_archive(stream, what)
     try:
-        _check_members(file)
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_members(file)
         text = arrays.pop("header")
-        if not all(isinstance(array, np.ndarray) for array in (text, *arrays.values())) or text.dtype != np.uint8:
+        if text.dtype != np.uint8:
             raise broken
     except Exception:  # whatever a damaged archive makes of its readers
         raise broken from None
     return parse(text.tobytes(), what, InvalidReportError), arrays
-
-
-def _check_members(file):
-    """Refuse members that are compressed, or longer than the file: they were not written here, and may be bombs."""
-    place = file.tell()
-    length = file.seek(0, os.SEEK_END) - place
-    file.seek(place)
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED or member.file_size > length:
-                raise ValueError("not written by skldp")
-    file.seek(place)

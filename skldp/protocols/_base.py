@@ -180,6 +180,11 @@ class Protocol(Counted, ABC):
         return False
 
     @property
+    def keeps_reports(self) -> bool:
+        """Whether an aggregate keeps the reports themselves, because their likelihood has no smaller summary."""
+        return False
+
+    @property
     @abstractmethod
     def width(self) -> int:
         """Number of integers in a report."""

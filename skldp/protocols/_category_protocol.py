@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._categories import category_codes, check_list, row_codes
+from skldp._limits import MAX_FEATURES
 from skldp._validation import as_table, check_epsilon, check_integer
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
@@ -61,7 +62,7 @@ class CategoryProtocol(Protocol):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", 0.0)
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         known = check_list(self.categories, self.n_features)
         object.__setattr__(self, "categories", tuple(known.tolist()))
         if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:

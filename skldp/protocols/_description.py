@@ -7,6 +7,7 @@ import json
 import math
 
 from skldp.exceptions import InvalidParameterError
+from skldp.protocols._texts import check_text
 
 FORMAT = "skldp-protocol"
 VERSION = 1
@@ -59,6 +60,7 @@ def _digest(description, n_bytes):
 
 def parse(text, what="a protocol file", error=InvalidParameterError):
     """A JSON object, or an error in a sentence."""
+    text = check_text(text, what, error)
     try:
         fields = json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedNameError:

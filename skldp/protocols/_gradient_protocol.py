@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
+from skldp._limits import MAX_CLASSES, MAX_FEATURES
 from skldp._validation import (
     as_column,
     as_float_table,
@@ -19,6 +20,7 @@ from skldp._validation import (
     check_delta,
     check_epsilon,
     check_integer,
+    check_length,
     check_positive,
 )
 from skldp.exceptions import InvalidParameterError
@@ -65,6 +67,7 @@ class GradientModel:
 
     def __post_init__(self):
         object.__setattr__(self, "round", check_integer(self.round, "round", 0))
+        _check_length(self.theta)
         object.__setattr__(self, "theta", tuple(map(float, self.theta)))
         if not all(map(math.isfinite, self.theta)):
             raise InvalidParameterError("The model has parameters that are not finite. Ask the server for another.")
@@ -183,7 +186,7 @@ class GradientProtocol(Protocol):
         object.__setattr__(self, "classes", _check_classes(self.classes) if logistic else None)
         object.__setattr__(self, "bounds_y", None if logistic else check_bounds(self.bounds_y, "bounds_y"))
         object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         self.randomizer  # an impossible budget is an error here, not on the first client
 
     @cached_property
@@ -383,6 +386,13 @@ def _no_model():
     return InvalidParameterError("This is no model: it must be the JSON text that a server sent.")
 
 
+def _check_length(theta):
+    """Refuse a model with more parameters than any protocol has, before they become floats."""
+    if hasattr(theta, "__len__") and len(theta) > MAX_FEATURES + 1:
+        raise InvalidParameterError(f"The model has {len(theta)} parameters, and a protocol has at most "
+                                    f"{MAX_FEATURES} features and a constant. Ask the server for another.")
+
+
 def _check_choice(value, name, known):
     if not isinstance(value, str) or value not in known:
         names = " or ".join(f'"{choice}"' for choice in known)
@@ -394,6 +404,7 @@ def _check_classes(classes):
         raise InvalidParameterError(
             "classes must be given: the labels are public and cannot be read off the private data. Give both labels."
         )
+    check_length(classes, "classes", MAX_CLASSES)
     try:
         known = check_list(classes).tolist()
     except InvalidParameterError as error:

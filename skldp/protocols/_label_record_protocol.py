@@ -57,6 +57,11 @@ class LabelRecordProtocol(LabelledProtocol):
         """Records tell an intercept, whether a model has one or not."""
         return True
 
+    @property
+    def keeps_reports(self) -> bool:
+        """Whether an aggregate keeps the reports themselves: it does."""
+        return True
+
     @cached_property
     def randomizer(self):
         """The mechanism."""

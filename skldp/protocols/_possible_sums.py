@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
+from skldp._limits import MAX_REPORTS
 from skldp.exceptions import InvalidReportError
-
-MAX_REPORTS = 2**53  # whole numbers up to this are exact in floats, too, and counts of reports cannot wrap in int64
 
 _REACH = 11.0  # standard deviations; a sum of Gaussian noise is farther off once in 1e26 sums
 _BLOCK_ROWS = 1 << 20  # rows whose sums fit int64, whatever the budget: entries of reports are below 2**43

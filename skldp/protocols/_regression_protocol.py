@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp._categories import category_codes, check_list
-from skldp._validation import as_column, as_float_table, as_floats, check_bounds, check_integer, check_positive
+from skldp._limits import MAX_CLASSES, MAX_FEATURES
+from skldp._validation import (
+    as_column,
+    as_float_table,
+    as_floats,
+    check_bounds,
+    check_integer,
+    check_length,
+    check_positive,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source
@@ -28,7 +37,7 @@ class RegressionProtocol(Protocol):
 
     def _check_vector(self):
         object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, 1000))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
 
     @property
     @abstractmethod
@@ -129,6 +138,7 @@ class LabelledProtocol(RegressionProtocol):
 
     def _check_domain(self):
         self._check_vector()
+        check_length(self.classes, "classes", MAX_CLASSES)
         try:
             known = check_list(self.classes)
         except InvalidParameterError as error:

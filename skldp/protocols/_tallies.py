@@ -156,10 +156,10 @@ class RecordTally:
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
-        empty = protocol._tally(np.empty((0, protocol.width), dtype=np.int8))
-        if empty.kind != self.kind or not isinstance(self.reports, np.ndarray):
+        if not protocol.keeps_reports or not isinstance(self.reports, np.ndarray):
             return False
-        whole = self.reports.shape == (self.n_reports, protocol.width) and self.reports.dtype == empty.reports.dtype
+        shape, dtype = (self.n_reports, protocol.width), protocol.randomizer.report_dtype
+        whole = self.reports.shape == shape and self.reports.dtype == dtype
         return whole and bool(protocol.check(self.reports).all())
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from skldp._limits import MAX_CELLS, MAX_FEATURES, MAX_LEVELS
 from skldp._validation import (
     as_float_table,
     check_bounds,
@@ -73,19 +74,29 @@ class ValueProtocol(Protocol):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1))
+        object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         if not isinstance(self.mechanism, str) or self.mechanism not in DEFAULT_LEVELS:
             known = ", ".join(f'"{name}"' for name in DEFAULT_LEVELS)
             raise InvalidParameterError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
         if self.n_levels is None:
             object.__setattr__(self, "n_levels", DEFAULT_LEVELS[self.mechanism])
-        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1))
+        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, MAX_LEVELS))
         delta = check_delta(self.delta) if self.mechanism == "gaussian" else 0.0
         object.__setattr__(self, "delta", delta)
         if self.mechanism != "square_wave" and self.window not in ("auto", None):
             check_real(self.window, "window")
         # An impossible budget or window is an error here, not on the first client.
         object.__setattr__(self, "window", getattr(self.randomizer, "window", None))
+        self._check_cells()
+
+    def _check_cells(self):
+        # Tails and windows outside the bounds do not count: 2**24 levels of one column are allowed with any window.
+        n_cells = self.n_features * min(self.cells.n_cells, cast(int, self.n_levels))
+        if n_cells > MAX_CELLS:
+            raise InvalidParameterError(
+                f"n_features={self.n_features} and n_levels={self.n_levels} mean {n_cells} cells to count, and there "
+                f"may be {MAX_CELLS}. Lower n_levels, or send fewer features."
+            )
 
     @property
     def width(self) -> int:
