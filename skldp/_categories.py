@@ -9,6 +9,8 @@ from skldp._limits import MAX_CATEGORIES
 from skldp._validation import check_length
 from skldp.exceptions import InvalidParameterError
 
+_NUMBERS = (int, float, Real, np.bool_)  # the first two are found faster than by asking whether they are real
+
 
 def check_categories(categories, X):
     """Return one array of distinct categories for each column of X.
@@ -99,9 +101,13 @@ def _key(value):
     Where a number goes in a dictionary is public, so that whoever chooses the numbers can make it slow; where strings
     and bytes go is not. So a number becomes bytes, the same for 1, 1.0 and True.
     """
+    if isinstance(value, str):
+        return value
     if isinstance(value, tuple):
         return tuple(map(_key, value))
-    if not isinstance(value, (Real, Decimal, np.bool_)) or value != value:
+    if isinstance(value, bytes):
+        return b"bytes " + value
+    if not isinstance(value, (*_NUMBERS, Decimal)) or value != value:
         return value
     try:
         number = float(value)
@@ -109,7 +115,7 @@ def _key(value):
         return value  # of more than 308 digits: a short text has too few of these to matter
     if number == value:
         return b"number " + repr(number + 0.0).encode()  # the sum makes the two zeros one
-    return b"number " + str(int(value)).encode() if isinstance(value, Integral) else value
+    return b"number " + str(int(value)).encode() if isinstance(value, (int, Integral)) else value
 
 
 def _lookup(numbers, value):
@@ -177,8 +183,10 @@ def _can_be_category(value):
 
 def _narrow(known):
     """The plain array of numbers, where all are numbers and stay distinct."""
-    if all(isinstance(value, (Real, np.bool_)) for value in known):
+    if all(isinstance(value, _NUMBERS) for value in known):
         numbers = np.asarray(known.tolist())
-        if numbers.dtype.kind in "biuf" and len(np.unique(numbers)) == len(known):
+        # Sorted: np.unique keeps a table of hashes, whose speed depends on who chose the numbers.
+        ordered = np.sort(numbers) if numbers.dtype.kind in "biuf" else numbers[:0]
+        if len(ordered) == len(known) and (ordered[1:] > ordered[:-1]).all():
             return numbers
     return known

@@ -192,15 +192,15 @@ def gaussian_slack(scale: float) -> float:
     return 2 * (displaced + grain)
 
 
-def uniform_below(words: np.ndarray, n_values: int) -> np.ndarray:
+def uniform_below(words: np.ndarray, n_values: int | np.ndarray) -> np.ndarray:
     r"""Map uniform words to integers 0 .. n_values - 1 by multiplication.
 
     Parameters
     ----------
     words : ndarray of uint64
         Uniform words.
-    n_values : int
-        How many values, below 2**32.
+    n_values : int or ndarray of uint64
+        How many values, below 2**32: one number for all words, or one for each.
 
     Returns
     -------

@@ -1,0 +1,424 @@
+"""Files and messages of every kind, honest, mutated and crafted, and what their receivers do with them."""
+
+import base64
+import copy
+import functools
+import io
+import json
+import math
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.protocols import (
+    Aggregate,
+    CategoryProtocol,
+    GradientModel,
+    GradientProtocol,
+    LabelMomentProtocol,
+    LabelRecordProtocol,
+    MomentProtocol,
+    Protocol,
+    RecordProtocol,
+    ValueProtocol,
+    load_reports,
+    save_reports,
+)
+from skldp.protocols._description import KINDS, canonical, describe, digest
+
+LONGEST = 2**20 - 2**12
+EXTREMES = [0, -1, 1, 2**24, 2**24 + 1, 2**31, 2**53 + 1, 2**63, -2**63, 10**9, 10**18, 10**400, 0.5, 1e-6, 1e-320, 20.0,
+            -1.0, 1e308, math.inf, -math.inf, math.nan, True, None, "", "inf", "auto", "gaussian", "rr", "A" * 1000, [], {},
+            [[]], [0] * 1000, [1e308, -1e308], {"member": "array0"}, {"dtype": "int64", "shape": [2**40], "data": ""}]
+X, Y, LABELS = np.full((20, 2), 0.3), np.linspace(-1, 1, 20), np.arange(20) % 2
+PROTOCOLS = {
+    "square wave": (ValueProtocol(), X[:, :1], None),
+    "laplace": (ValueProtocol(mechanism="laplace", n_features=2), X, None),
+    "gaussian": (ValueProtocol(mechanism="gaussian", delta=1e-6), X[:, :1], None),
+    "subsets": (CategoryProtocol(categories=tuple("abcdefghijk")), [["c"]] * 20, None),
+    "unary": (CategoryProtocol(categories=tuple(range(40)), mechanism="oue"), [[3]] * 20, None),
+    "response": (CategoryProtocol(categories=(0, 1, 2.5), mechanism="rr"), [[1]] * 20, None),
+    "rows": (CategoryProtocol(categories=((0, "a"), (1, "b"), (1, "c")), n_features=2), [[1, "b"]] * 20, None),
+    "sphere": (MomentProtocol(n_features=2), X, Y),
+    "moments": (MomentProtocol(n_features=2, mechanism="gaussian"), X, Y),
+    "records": (RecordProtocol(n_features=2), X, Y),
+    "labels": (LabelMomentProtocol(n_features=2), X, LABELS),
+    "labelled records": (LabelRecordProtocol(n_features=2), X, LABELS),
+    "gradients": (GradientProtocol(n_features=2, classes=(0, 1)), X, LABELS),
+    "squared loss": (GradientProtocol(n_features=2, loss="squared", mechanism="sphere"), X, Y),
+}
+FEW = CategoryProtocol(categories=tuple(range(6)), mechanism="oue")
+
+
+def receive(kind, data):
+    """Read a file or message and do the least that it is for; say whether it was accepted or refused."""
+    try:
+        _use(kind, data)
+    except (InvalidParameterError, InvalidReportError):
+        return "refused"
+    return "accepted"
+
+
+def _use(kind, data):
+    if kind == "protocol":
+        protocol = Protocol.from_json(data)
+        records = np.zeros((1, protocol.n_features), dtype=object)
+        protocol.privatize(records, [0] if hasattr(protocol, "data_norm") else None)
+    elif kind == "model":
+        PROTOCOLS["gradients"][0].privatize(X[:1], LABELS[:1], model=GradientModel.from_json(data))
+    elif kind == "aggregate text":
+        Aggregate.from_json(data).n_reports
+    elif kind == "aggregate file":
+        Aggregate.load(io.BytesIO(data)).n_reports
+    else:
+        load_reports(io.BytesIO(data))
+
+
+def honest():
+    """Honest files by name: of every kind, for every protocol."""
+    files = {"model": ("model", PROTOCOLS["gradients"][0].start().to_json().encode())}
+    for name, (protocol, records, y) in PROTOCOLS.items():
+        reports = protocol._randomize(records, y, 0)
+        total = protocol.aggregate(reports)
+        files[f"{name}, protocol"] = "protocol", protocol.to_json().encode()
+        files[f"{name}, aggregate text"] = "aggregate text", total.to_json().encode()
+        files[f"{name}, aggregate file"] = "aggregate file", stored(total.save)
+        files[f"{name}, reports"] = "reports", stored(lambda file: save_reports(file, reports, protocol))
+    kept = PROTOCOLS["subsets"][0]
+    rows = kept.aggregate(kept._randomize([["c"]] * 20, None, 0), keep_rows=True)
+    pairs = FEW.aggregate(FEW._randomize([[1]] * 20, None, 0))
+    for name, total in (("kept rows", rows), ("pairs", pairs)):
+        files[f"{name}, aggregate text"] = "aggregate text", total.to_json().encode()
+        files[f"{name}, aggregate file"] = "aggregate file", stored(total.save)
+    return files
+
+
+def stored(save):
+    """The bytes that a function writes to a file."""
+    file = io.BytesIO()
+    save(file)
+    return file.getvalue()
+
+
+def mutations(number, seed):
+    """Mutated files: their mutation, their kind and their bytes."""
+    rng, files = np.random.default_rng(seed), list(honest().values())
+    by_kind, found = {}, []
+    for kind, data in files:
+        by_kind.setdefault(kind, []).append(data)
+    while len(found) < number:
+        kind = list(by_kind)[rng.integers(len(by_kind))]
+        data = by_kind[kind][rng.integers(len(by_kind[kind]))]
+        ways = MEMBER_WAYS if kind in ("aggregate file", "reports") else TEXT_WAYS
+        name = list(ways)[rng.integers(len(ways))]
+        other = files[rng.integers(len(files))][1]
+        found.append((name, kind, ways[name](data, other, rng)))
+    return found
+
+
+def flip(data, other, rng):
+    """One to eight bytes changed."""
+    changed = bytearray(data)
+    for place in rng.integers(len(data), size=rng.integers(1, 9)):
+        changed[place] = rng.integers(256)
+    return bytes(changed)
+
+
+def cut(data, other, rng):
+    """The end, or a piece in the middle, left out."""
+    start, end = np.sort(rng.integers(len(data), size=2))
+    return data[:start] + (data[end:] if rng.integers(2) else b"")
+
+
+def splice(data, other, rng):
+    """A piece of another file in the middle."""
+    place, (start, end) = rng.integers(len(data)), np.sort(rng.integers(len(other), size=2))
+    return data[:place] + other[start:end] + data[place + rng.integers(2) * (end - start):]
+
+
+def replace(data, other, rng):
+    """One to three fields of a JSON text replaced by extreme values, with the ids of the protocols made anew."""
+    tree = json.loads(data)
+    for _ in range(rng.integers(1, 4)):
+        holder, key = pick(tree, rng)
+        holder[key] = copy.deepcopy(EXTREMES[rng.integers(len(EXTREMES))])
+    renew_ids(tree)
+    return json.dumps(tree).encode()
+
+
+def rearrange(data, other, rng):
+    """An entry of a JSON text repeated, dropped, or exchanged with another."""
+    tree = json.loads(data)
+    (one, first), (two, second) = pick(tree, rng), pick(tree, rng)
+    way = rng.integers(3)
+    if way == 0 and isinstance(one, list):
+        one *= int(rng.integers(2, 2000))
+    elif way == 1:
+        del one[first]
+    else:
+        one[first], two[second] = json.loads(json.dumps([two[second], one[first]]))
+    renew_ids(tree)
+    return json.dumps(tree).encode()[:LONGEST]
+
+
+def pick(tree, rng):
+    """A place in a tree of JSON: what holds it, and its key."""
+    places, holders = [], [tree]
+    while holders:
+        holder = holders.pop()
+        for key in (holder if isinstance(holder, dict) else range(len(holder))):
+            places.append((holder, key))
+            if isinstance(holder[key], (dict, list)):
+                holders.append(holder[key])
+    return places[rng.integers(len(places))]
+
+
+def renew_ids(tree):
+    """Ids that fit the protocols, as far as they are any: an attacker can compute them, too."""
+    parts = tree.get("parts", [tree]) if isinstance(tree, dict) else []
+    distinct = {id(part): part for part in parts} if isinstance(parts, list) else {}
+    for part in distinct.values():
+        if isinstance(part, dict) and "protocol" in part:
+            part["id"] = _id(json.dumps(part["protocol"]))
+
+
+@functools.lru_cache(maxsize=1)
+def _id(text):
+    """The id of a protocol; any other text has none, and is refused before its id is looked at."""
+    try:
+        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()}
+        kind = KINDS[fields.pop("kind")]
+        del fields["format"], fields["version"]
+        return digest(kind(**fields))
+    except Exception:  # whatever a foreign description is
+        return ""
+
+
+def members(data):
+    """Members of an npz file, in order."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+
+def archived(pairs, compression=zipfile.ZIP_STORED):
+    """An npz file of members, repeated names included."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, data in pairs:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = compression
+            archive.NameToInfo.pop(name, None)  # otherwise a repeated name warns
+            archive.writestr(info, data)
+    return file.getvalue()
+
+
+def in_header(way):
+    """A mutation of a JSON text, made to the description in an npz file."""
+    def mutate(data, other, rng):
+        """The file with another description."""
+        pairs = members(data)
+        text = bytes(np.load(io.BytesIO(dict(pairs)["header.npy"])))
+        header = npy(np.frombuffer(way(text, b"{}", rng), dtype=np.uint8))
+        return archived([(name, header if name == "header.npy" else held) for name, held in pairs])
+    return mutate
+
+
+def shuffle(data, other, rng):
+    """Members repeated, renamed, dropped, compressed or put in another order."""
+    pairs = members(data)
+    way = rng.integers(5)
+    if way == 0:
+        pairs += pairs[:rng.integers(1, 3)] * int(rng.integers(1, 200))
+    elif way == 1:
+        pairs = [(name.replace("array0", "array7"), held) for name, held in pairs]
+    elif way == 2:
+        pairs = pairs[:-1]
+    elif way == 3:
+        pairs = pairs[::-1]
+    return archived(pairs, zipfile.ZIP_DEFLATED if way == 4 else zipfile.ZIP_STORED)
+
+
+def reshape(data, other, rng):
+    """The shape or type of a member replaced by an extreme one."""
+    pairs = members(data)
+    shapes = ["(2**40,)", "(10000000000, 1)", "(4294967296, 4294967296)", "(0, 1000000000000)", "()", "(1, " * 20 + ")"]
+    types = ["'<i8'", "'|O'", "[('a', '<i8')]", "'<U1000000'", "'|V8'", "'<f8'", "'>u8'"]
+    header = (f"{{'descr': {types[rng.integers(len(types))]}, 'fortran_order': {bool(rng.integers(2))}, "
+              f"'shape': {shapes[rng.integers(len(shapes))]}, }}")
+    number = rng.integers(len(pairs))
+    pairs[number] = pairs[number][0], _npy_bytes(header, b"\0" * 64)
+    return archived(pairs)
+
+
+def npy(array):
+    """An array as the bytes of a member."""
+    return stored(lambda file: np.save(file, array))
+
+
+def _npy_bytes(header, data):
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+TEXT_WAYS = {"flipped bytes": flip, "cut": cut, "spliced": splice, "extreme fields": replace,
+             "rearranged entries": rearrange}
+MEMBER_WAYS = {"flipped bytes": flip, "cut": cut, "spliced": splice, "extreme fields": in_header(replace),
+               "rearranged entries": in_header(rearrange), "rearranged members": shuffle,
+               "extreme shapes": reshape, "flipped description": in_header(flip)}
+
+
+def crafted():
+    """Files that were made by hand: their kind and their bytes."""
+    found = {}
+    for name, changes in LARGE_PROTOCOLS.items():
+        protocol = changed(PROTOCOLS[name.split(",")[0]][0], **changes)
+        found[f"{name}, protocol"] = "protocol", json.dumps(protocol, separators=(",", ":")).encode()
+        found[f"{name}, sums"] = "aggregate text", aggregate_of(protocol, "sums", sums=array([0]))
+        found[f"{name}, kept reports"] = "aggregate text", aggregate_of(protocol, "reports", reports=array([[0]]))
+        found[f"{name}, kept rows"] = "aggregate text", aggregate_of(
+            protocol, "rows", rows=array([[0]], "uint8"), multiplicity=array([1]), width=1)
+    return {**found, **_crafted_texts(), **_crafted_members()}
+
+
+LARGE_PROTOCOLS = {
+    "square wave, many levels": {"n_levels": 2**24, "window": 1.0},
+    "square wave, many cells": {"n_levels": 2**24, "n_features": 20},
+    "laplace, many levels": {"n_levels": 2**24, "n_features": 1, "epsilon": 20.0},
+    "laplace, most features": {"n_features": 4096},
+    "gaussian, most features": {"n_features": 4096, "epsilon": 20.0},
+    "laplace, many features": {"n_features": 10**9},
+    "gradients, many features": {"n_features": 10**9},
+    "gradients, most features": {"n_features": 4096},
+    "squared loss, many features": {"n_features": 10**9},
+    "squared loss, most features": {"n_features": 4096},
+    "moments, many features": {"n_features": 10**9},
+    "moments, 4096 features": {"n_features": 4096, "epsilon": 20.0},
+    "moments, most features": {"n_features": 1445, "epsilon": 20.0},
+    "sphere, 4096 features": {"n_features": 4096, "epsilon": 20.0},
+    "sphere, most features": {"n_features": 1445, "epsilon": 20.0},
+    "records, most features": {"n_features": 4096, "epsilon": 20.0},
+    "records, many features": {"n_features": 10**9},
+    "labels, most features": {"n_features": 1445, "epsilon": 20.0},
+    "labelled records, most features": {"n_features": 4096, "epsilon": 20.0},
+    "rows, many features": {"n_features": 10**9},
+    "subsets, many categories": {"categories": list(range(140_000)), "epsilon": 1e-6},
+    "unary, many categories": {"categories": list(range(140_000)), "epsilon": 1e-6},
+    "response, many categories": {"categories": list(range(140_000))},
+    "response, equal hashes": {"categories": [k * (2**61 - 1) for k in range(1, 38_000)]},
+    "response, equal hashes of strings and numbers": {"categories": ["a"] + [k * (2**61 - 1) for k in range(1, 38_000)]},
+    "rows, equal hashes": {"categories": [[k * (2**61 - 1), 0] for k in range(1, 30_000)]},
+    "response, equal categories": {"categories": [0] * 400_000},
+    "gradients, many classes": {"classes": list(range(140_000))},
+    "labels, many classes": {"classes": list(range(140_000))},
+}
+
+
+def changed(protocol, **changes):
+    """The description of a protocol with other fields."""
+    return {**describe(protocol), **changes}
+
+
+def array(values, dtype="int64"):
+    """An array as JSON holds it."""
+    values = np.array(values, dtype=dtype)
+    return {"dtype": dtype, "shape": list(values.shape), "data": base64.b64encode(values.tobytes()).decode()}
+
+
+def aggregate_of(protocol, kind, n_reports=1, copies=1, **fields):
+    """The text of an aggregate with one tally, and the id that belongs to the protocol, where it can be had."""
+    part = {"protocol": protocol, "id": "", "tally": {"kind": kind, "n_reports": n_reports, **fields}}
+    tree = {"format": "skldp-aggregate", "version": 1, "n_rejected": 0, "parts": [part] * copies}
+    renew_ids(tree)
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def _crafted_texts():
+    value = canonical(describe(PROTOCOLS["square wave"][0]))
+    plain = describe(PROTOCOLS["square wave"][0])
+    texts = {
+        "nested lists": "[" * 1_000_000,
+        "nested objects": '{"a":' * 200_000,
+        "nested lists in a field": value.replace("[-5.0, 5.0]", "[" * 400_000 + "]" * 400_000),
+        "lists side by side": value.replace("[-5.0, 5.0]", "[" + "[]," * 300_000 + "[]]"),
+        "objects side by side": value.replace("[-5.0, 5.0]", "[" + "{}," * 300_000 + "{}]"),
+        "a string without an end": '{"a": "' + '\\"' * 500_000,
+        "a number of a million digits": value.replace("1.0", "9" * 1_000_000),
+        "numbers of a thousand digits": value.replace("[-5.0, 5.0]", "[" + ("9" * 1000 + ",") * 990 + "1]"),
+        "a float of a million digits": value.replace("1.0", "0." + "1" * 1_000_000),
+        "a large exponent": value.replace("1.0", "1e" + "9" * 900),
+        "many unknown fields": "{" + ",".join(f'"{k:06}": 0' for k in range(80_000)) + "}",
+    }
+    found = {name: ("protocol", text.encode()) for name, text in texts.items()}
+    model = json.loads(PROTOCOLS["gradients"][0].start().to_json())
+    for name, theta in (("many parameters", [0.0] * 200_000), ("a long text", "1" * 900_000), ("too large", [1e308] * 3)):
+        found[f"model, {name}"] = "model", json.dumps({**model, "theta": theta}).encode()
+    found["model, nested lists"] = "model", b"[" * 1_000_000
+    cell = {"sums": array(np.zeros((1, 1281)))}
+    found["many cohorts"] = "aggregate text", json.dumps({
+        **json.loads(aggregate_of(plain, "sums", 0, 1, **cell)), "parts": [{}] * 200_000}).encode()
+    found["equal cohorts"] = "aggregate text", aggregate_of(plain, "sums", 0, 70, **cell)
+    found["10**400 reports"] = "aggregate text", aggregate_of(plain, "sums", 10**400, **cell)
+    found["an array without data"] = "aggregate text", aggregate_of(
+        plain, "sums", sums={"dtype": "int64", "shape": [2**40, 2**20], "data": ""})
+    found["an array of many dimensions"] = "aggregate text", aggregate_of(
+        plain, "sums", sums={"dtype": "int64", "shape": [1] * 300_000, "data": "AAAAAAAAAAA="})
+    return found
+
+
+def _crafted_members():
+    whole = honest()["square wave, reports"][1]
+    pairs, header = members(whole), dict(members(whole))["header.npy"]
+    million = npy(np.zeros(900_000, dtype=np.uint8))
+    found = {
+        "compressed": archived([*pairs[:1], ("reports.npy", npy(np.zeros(10**7, dtype=np.uint8)))], zipfile.ZIP_DEFLATED),
+        "overlapping": overlapping(header, million, 2000),
+        "strange names": archived([*pairs, *((f"x{k}.npy", b"") for k in range(4000))]),
+        "many members": archived([*pairs, *((f"array{k}.npy", b"") for k in range(4000))]),
+        "a shape beyond the data": archived([*pairs[:1], ("reports.npy", _npy_bytes(
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000, 1), }", b"\0" * 100))]),
+        "a shape of zeros": archived([*pairs[:1], ("reports.npy", _npy_bytes(
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 1000000000000), }", b""))]),
+        "an evaluated header": archived([*pairs[:1], ("reports.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", 900_000)
+                                                      + b"(" * 900_000)]),
+        "a nested description": archived([("header.npy", npy(np.frombuffer(b"[" * 10**6, dtype=np.uint8)))]),
+    }
+    found = {f"reports, {name}": ("reports", data) for name, data in found.items()}
+    protocol = changed(PROTOCOLS["unary"][0])
+    tree = json.loads(aggregate_of(protocol, "rows", 80_000, 300, width=40, rows={"member": "array0"},
+                                   multiplicity={"member": "array1"}))
+    rows = np.full((80_000, 1), 128, dtype=np.uint8)  # packed subsets of one of two categories
+    beside = [("array0.npy", npy(rows)), ("array1.npy", npy(np.ones(len(rows), dtype=np.int64)))]
+    for number, part in enumerate(tree["parts"]):
+        tree["parts"][number] = part = json.loads(json.dumps(part))
+        part["protocol"]["epsilon"] = 1.0 + number / 1000
+        part["protocol"]["categories"] = [0, 1]
+        part["protocol"]["mechanism"] = "subset"
+        part["tally"]["width"] = 2
+    renew_ids(tree)
+    text = np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8)
+    found["one member for many cohorts"] = "aggregate file", archived([("header.npy", npy(text)), *beside])
+    return found
+
+
+def overlapping(header, data, copies):
+    """An archive whose members all have the same bytes: each has an entry in the directory, one has a place."""
+    names = ["header.npy", *(f"array{number}.npy" for number in range(copies))]
+    body, directory, places = b"", b"", {}
+    for name, held in (("header.npy", header), ("array0.npy", data)):
+        places[name] = len(body)
+        body += _local(name, held) + held
+    for name in names:
+        held = header if name == "header.npy" else data
+        place = places["header.npy" if name == "header.npy" else "array0.npy"]
+        directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, 0, 0, 0, 33, zlib.crc32(held), len(held),
+                                 len(held), len(name), 0, 0, 0, 0, 0, place) + name.encode()
+    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, len(names), len(names), len(directory), len(body), 0)
+    return body + directory + end
+
+
+def _local(name, held):
+    return struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, 0, 0, 33, zlib.crc32(held), len(held), len(held), len(name),
+                       0) + name.encode()
