@@ -16,7 +16,8 @@ import resource
 import sys
 import time
 
-from _hostile import crafted, honest, mutations, receive
+from _crafted import crafted
+from _hostile import honest, mutations, receive
 from _timing import print_header, print_table
 
 SEED = 0

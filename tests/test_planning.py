@@ -185,7 +185,7 @@ def test_narrower_surer_and_more_private_need_more():
     (LDPGaussian(), {"width": 0.1, "std": 1.0, "mean": 7.0}, "outside the bounds"),
     (LDPGaussian(), {"width": 0.1, "std": 1.0, "sigma": 1.0}, "'sigma' is no assumption about LDPGaussian"),
     (LDPGaussian(), {"width": 0.1, "std": 1.0, "parameter": "median"}, "parameter must be one of 'mean', 'std'"),
-    (LDPGaussian(), {"width": 0.1, "std": 1.0, "n_features": 0}, "n_features must be at least 1"),
+    (LDPGaussian(), {"width": 0.1, "std": 1.0, "n_features": 0}, "n_features must be between 1 and 4096"),
     (LDPGaussian(epsilon=-1), {"width": 0.1, "std": 1.0}, "epsilon must be positive"),
     (LDPExponential(), {"width": 0.1, "rate": 1.0, "mean": 1.0}, "'mean' is no assumption about LDPExponential"),
     (LDPExponential(), {"width": 0.1, "rate": 1e5}, "tells nothing"),
