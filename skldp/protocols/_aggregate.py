@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import IO, Any
 
+from skldp._limits import MAX_REPORTS
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, parts_from_json, save_aggregate
 from skldp.protocols._batches import Batches
-from skldp.protocols._possible_sums import MAX_REPORTS, too_many_reports
+from skldp.protocols._possible_sums import too_many_reports
 
 # Cohorts may differ in these and still be added up, side by side; and in the fields whose default follows the budget,
 # because the likelihood of each part uses the mechanism of its own protocol.

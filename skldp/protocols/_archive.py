@@ -1,7 +1,5 @@
 """Files that hold a description and arrays: npz, without pickle, written whole or not at all."""
 
-import os
-
 import numpy as np
 
 from skldp.exceptions import InvalidReportError

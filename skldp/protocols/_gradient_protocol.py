@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
-from skldp._limits import MAX_CLASSES, MAX_FEATURES
+from skldp._limits import MAX_CLASSES, MAX_FEATURES, MAX_REPORTS
 from skldp._validation import (
     as_column,
     as_float_table,
@@ -32,7 +32,7 @@ from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
 from skldp.protocols._description import describe, is_id_of, parse
-from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, too_many_reports, within_box, within_sphere
+from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box, within_sphere
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")

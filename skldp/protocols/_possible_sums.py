@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from skldp._limits import MAX_REPORTS
 from skldp.exceptions import InvalidReportError
 
 _REACH = 11.0  # standard deviations; a sum of Gaussian noise is farther off once in 1e26 sums

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from skldp.protocols._possible_sums import MAX_REPORTS, add_sums, is_gram_matrix, too_many_reports
+from skldp._limits import MAX_REPORTS
+from skldp.protocols._possible_sums import add_sums, is_gram_matrix, too_many_reports
 
 MOST_PAIRED = 32  # columns up to which pairs are counted: their number and the time to count them grow as its square
 

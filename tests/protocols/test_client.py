@@ -465,11 +465,12 @@ def test_when_the_file_is_full_the_oldest_answers_go_and_stay_counted(path, monk
     assert client.spent() == 10.5
 
 
-def test_a_report_that_is_too_long_for_the_file_costs_nothing(path):
-    protocol = ValueProtocol(n_features=2**20, bounds=(0, 1), epsilon=20.0)
+def test_a_report_that_is_too_long_for_the_file_costs_nothing(path, monkeypatch):
+    monkeypatch.setattr(_client_ledger, "MAX_LEDGER_BYTES", 4096)
+    protocol = ValueProtocol(n_features=4096, bounds=(0, 1), epsilon=20.0)
     client = Client(protocol, ledger=path)
-    with pytest.raises(InvalidParameterError, match="longer than 1048576 bytes"):
-        client.report(np.zeros(2**20))
+    with pytest.raises(InvalidParameterError, match="longer than 4096 bytes"):
+        client.report(np.zeros(4096))
     assert client.spent() == 0
 
 

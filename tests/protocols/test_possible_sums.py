@@ -23,7 +23,8 @@ from skldp.protocols import (
     load_reports,
     save_reports,
 )
-from skldp.protocols._possible_sums import MAX_REPORTS, column_sums, is_gram_matrix, largest_noisy_sums
+from skldp._limits import MAX_REPORTS
+from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums
 from skldp.protocols._tallies import PairTally, RecordTally, RowTally, Tally
 
 SENTENCE = (InvalidReportError, InvalidParameterError)
