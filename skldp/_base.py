@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._budgets import cohorts
 from skldp._influence import influence
+from skldp._report_checks._check import WARNING_LEVEL, ReportCheck, check_aggregate, listed, rows_of
 from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta, without_mask
-from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.exceptions import ImplausibleReportsWarning, InvalidParameterError, InvalidReportError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid
@@ -167,8 +168,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def influence_bound(self, n_fakes: int) -> dict[str, np.ndarray]:
         r"""How far forged reports could have pulled the posterior means.
 
-        Anybody can send a well-formed report that is a lie, and no check can tell: that is inherent to local privacy.
-        This says how much it can matter.
+        Anybody can send a well-formed report that is a lie, and no check of a single report can tell: that is inherent
+        to local privacy. This says how much it can matter; :meth:`check_reports` sees crude lies, such as many copies
+        of one report.
 
         Parameters
         ----------
@@ -194,6 +196,22 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         if len(found) > 1:
             found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
         return {name: n_fakes * value for name, value in found[0].items()}
+
+    def check_reports(self, reports: Any) -> ReportCheck:
+        r"""Test whether honest clients could have sent these reports.
+
+        POWERTABLE
+        """
+        reports = listed(reports)
+        aggregate = self.aggregate(reports)
+        self._check_aggregate(aggregate)
+        check = check_aggregate(aggregate, rows_of(reports))
+        if check.p_value < WARNING_LEVEL:
+            warnings.warn(
+                f"No records make these reports probable (p-value {check.p_value:.1g}): {check.reason} Look where they "
+                "came from before you trust a fit; influence_bound says how far lies can pull it.",
+                ImplausibleReportsWarning, stacklevel=2)
+        return check
 
     def _influenced_models(self, aggregate):
         return self._models(aggregate)
