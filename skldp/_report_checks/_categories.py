@@ -8,6 +8,7 @@ from scipy.special import bdtr
 from skldp._report_checks._bounds import Finding, at_least, at_most, log_choose, log_most_equal, ones_p_value
 from skldp._report_checks._equal import distinct_rows, equal_findings, most_equal_finding, repeats_finding
 from skldp._report_checks._laws import log_largest_subset, log_largest_unary, pair_probabilities
+from skldp._report_checks._spikes import row_finding
 from skldp.protocols._tallies import PairTally, RowTally
 
 _MOST_SIZES = 256  # sizes of the sets of categories that are looked at
@@ -57,6 +58,7 @@ def _bit_findings(protocol, tally, rows):
         distinct = np.unpackbits(packed, axis=1, count=protocol.width)
     else:
         return findings
+    findings.append(row_finding(mechanism, distinct, multiplicity, tally.sums))
     if unary:
         ones = mechanism._number_of_ones(distinct).astype(int)
         return [*_equal_unary(mechanism, ones, multiplicity), _ones_finding(mechanism, ones, multiplicity), *findings]

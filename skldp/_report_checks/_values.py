@@ -7,6 +7,7 @@ import numpy as np
 from skldp._report_checks._bounds import Finding, at_least, at_most
 from skldp._report_checks._equal import equal_findings, multiplicities
 from skldp._report_checks._laws import interval_probabilities, log_largest_value
+from skldp._report_checks._spikes import window_finding
 
 _MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyadic groups
 
@@ -14,6 +15,8 @@ _MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyad
 def value_findings(protocol, tally, rows):
     """Every test of reported values."""
     findings = [_interval_finding(protocol, column, counts) for column, counts in enumerate(tally.sums)]
+    if protocol.mechanism == "square_wave":
+        findings += [window_finding(protocol.randomizer, column, counts) for column, counts in enumerate(tally.sums)]
     if rows is None:
         return findings
     log_largest, log_possible = (protocol.n_features * term for term in log_largest_value(protocol.randomizer))
