@@ -107,6 +107,11 @@ def check_aggregate(aggregate, rows=None):
     findings = [finding for protocol, tally in noisy for finding in _findings(protocol, tally, rows)]
     if not findings:
         return ReportCheck(1.0, "No report says anything: there is none, or none has any noise.")
+    return _combined(findings)
+
+
+def _combined(findings):
+    """Bonferroni's correction for the number of tests."""
     strangest = min(findings, key=lambda finding: finding.p_value)  # of ties the first: equal reports
     return ReportCheck(min(1.0, len(findings) * strangest.p_value + NEGLECTED), strangest.reason)
 
