@@ -200,7 +200,57 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def check_reports(self, reports: Any) -> ReportCheck:
         r"""Test whether honest clients could have sent these reports.
 
-        POWERTABLE
+        The hypothesis is that each report was drawn by the protocol from some record, whatever the records are. A small
+        p-value means that some reports were not; it warns then, and drops nothing. A large one does not mean that all
+        reports are honest: a lie that other records would explain cannot be seen.
+
+        Parameters
+        ----------
+        reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
+            Reports under this estimator's protocol, every row of which must be valid. Chunks are held in memory
+            together. Of a dask array or an Aggregate the sums are tested, and the reports where it keeps them: equal
+            reports do not show in sums.
+
+        Returns
+        -------
+        ReportCheck
+            ``p_value``, 1e-12 at least, and ``reason``, a sentence about the strangest thing seen.
+
+        Warns
+        -----
+        ImplausibleReportsWarning
+            If the p-value is below 1e-4.
+
+        See Also
+        --------
+        influence_bound : How far lies could have pulled the posterior.
+
+        Notes
+        -----
+        Looked at are: how often the most frequent report came and how many reports repeat others; whether one report is
+        more frequent than its neighbours explain; counts of values in intervals, of categories, of pairs of bits and of
+        ones, against their least and largest probabilities over all records; of vectors, the distance of the mean
+        from all means of records, the scatter, and the longest. Each test has a proven bound, without a limit theorem,
+        and they are combined by Bonferroni's correction: the probability of a false alarm is below 1e-4 for every set
+        of records.
+
+        *Power.* Of three collections of 100,000 reports at epsilon 1, in how many lies are seen, by their share
+        (``benchmarks/attack_lies.py``). The lies are copies of the one report that pulls a posterior mean most, or of
+        one honest report:
+
+        ========================================  ======  ====  ====
+        reports                                   0.1 %   1 %   5 %
+        ========================================  ======  ====  ====
+        values, square wave                       0 to 1  3     3
+        values, Laplace or Gaussian noise         3       3     3
+        16 categories, subsets or unary encoding  3       3     3
+        16 categories, randomised response        0       0     3
+        moments, noisy records, gradients         3       3     3
+        ========================================  ======  ====  ====
+
+        Randomised response has few distinct reports; lies show only in categories that become rarer than noise alone
+        makes them. Lies that follow the protocol with a false record are what honest clients with that record send, and
+        are never seen. Neither are uniformly random subsets or directions: nothing was seen of them at 5 %.
         """
         reports = listed(reports)
         aggregate = self.aggregate(reports)

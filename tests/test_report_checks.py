@@ -84,8 +84,8 @@ def largest_excess(protocol, records, n, p_values_of):
         for column in p_values.T:
             order = np.argsort(column)
             reached, level = np.cumsum(mass[order]), column[order]
-            last = np.append(level[1:] > level[:-1], True)  # of equal p-values, all at once
-            worst = max(worst, (reached[last] / np.maximum(level[last], 1e-300)).max())
+            last = np.append(level[1:] > level[:-1], True) & (level < 1)  # of equal p-values, all at once
+            worst = max(worst, (reached[last] / np.maximum(level[last], 1e-300)).max(initial=0.0))
     return worst
 
 

@@ -48,7 +48,7 @@ def window_finding(mechanism, column, counts):
 def row_finding(mechanism, distinct, multiplicity, sums):
     """Test whether a row of bits is more frequent than the frequencies of its bits allow."""
     n, ones = int(multiplicity.sum()), mechanism._number_of_ones(distinct).astype(int)
-    expected = distinct.astype(float) @ sums
+    expected = _shared_counts(distinct, sums)
     sizes, unary = np.unique(ones), isinstance(mechanism, UnaryEncoding)
     log_groups = math.log(mechanism.n_categories + 1) if unary else 0.0
     found = (0.0, 0, 0.0)
@@ -61,6 +61,13 @@ def row_finding(mechanism, distinct, multiplicity, sums):
         found = min(found, (float(log_p), int(multiplicity[spike]), float(weight * expected[spike] + n * offset)))
     reason = f"{found[1]} of {n} reports are the same, and the frequencies of their bits explain {found[2]:.1f}."
     return Finding(math.exp(min(found[0], 0.0)), reason)
+
+
+def _shared_counts(distinct, sums):
+    """Sum over the bits of each row of how often they are set; in blocks, for rows may be many and long."""
+    n_rows = max(1, 2**22 // distinct.shape[1])
+    blocks = [distinct[start:start + n_rows].astype(float) @ sums for start in range(0, len(distinct), n_rows)]
+    return np.concatenate(blocks)
 
 
 def _subset_moments(mechanism, size):

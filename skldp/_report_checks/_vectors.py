@@ -183,26 +183,27 @@ class GaussianLaw:
             step = np.full(mechanism.n_features, mechanism.decode(1.0))
             return GaussianLaw(step, mechanism.scale * step[0], 0 * step, mechanism.norm, clamped)
         step = mechanism.decode(np.ones(mechanism.n_moments))
-        return GaussianLaw(step, mechanism.scale / MOMENT_RADIUS**2, *_moment_ball(mechanism), clamped)
+        centre, radius = _moment_ball(mechanism)
+        return GaussianLaw(step, mechanism.scale / MOMENT_RADIUS**2, centre, radius, clamped)
 
 
 def scatter_findings(protocol, rows):
     """Test the sum of squares of Gaussian reports around their mean, from both sides, and the longest report."""
     law, n = GaussianLaw.of(protocol), len(rows)
-    total, squares, longest = np.zeros(len(law.step)), 0.0, 0.0
+    total, squares, largest = np.zeros(len(law.step)), 0.0, 0.0
     for start in range(0, n, _BLOCK_ROWS):
         block = (rows[start:start + _BLOCK_ROWS] * law.step - law.centre) / law.sigma
         lengths = np.vecdot(block, block)
-        total, squares, longest = total + block.sum(axis=0), squares + lengths.sum(), max(longest, lengths.max())
-    scatter = math.sqrt(max(squares - total @ total / n, 0.0))
+        total, squares, largest = total + block.sum(axis=0), squares + lengths.sum(), max(largest, lengths.max())
+    longest, scatter = math.sqrt(float(largest)), math.sqrt(max(float(squares - total @ total / n), 0.0))
     rounding, radius, degrees = law.rounding / law.sigma, law.radius / law.sigma, (n - 1) * len(total)
     clamped, root = n * law.clamped, math.sqrt(n)
     small = small_scatter_p_value(scatter + rounding * root, degrees)
     large = large_scatter_p_value(max(scatter - rounding * root, 0.0) ** 2, degrees, n * radius**2)
-    far = n * gaussian_length_p_value(math.sqrt(longest) - radius - rounding, len(total))
+    far = n * gaussian_length_p_value(longest - radius - rounding, len(total))
     reason = (f"The squared distances of the {n} reports to their mean add up to {scatter**2:.6g} noise variances, and "
               f"noise alone gives about {degrees}, records at most {n * radius**2:.4g} more.")
-    length = (f"The longest of {n} reports is {math.sqrt(longest):.4g} noise standard deviations from the centre of "
+    length = (f"The longest of {n} reports is {longest:.4g} noise standard deviations from the centre of "
               f"all records, which are within {radius:.4g} of it.")
     return [Finding(small + clamped, reason), Finding(large + clamped, reason), Finding(far + clamped, length)]
 
