@@ -251,6 +251,14 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Randomised response has few distinct reports; lies show only in categories that become rarer than noise alone
         makes them. Lies that follow the protocol with a false record are what honest clients with that record send, and
         are never seen. Neither are uniformly random subsets or directions: nothing was seen of them at 5 %.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skldp import LDPGaussian
+        >>> model = LDPGaussian(bounds=(0, 10), random_state=0)
+        >>> bool(model.check_reports(model.privatize(np.full((1000, 1), 3.0))).p_value > 0.01)
+        True
         """
         reports = listed(reports)
         aggregate = self.aggregate(reports)

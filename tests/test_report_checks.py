@@ -324,6 +324,15 @@ def test_honest_collections_are_left_alone(name):
     assert smallest > 1e-3
 
 
+@pytest.mark.parametrize("mechanism, n_categories", [("rr", 20_000), ("subset", 300), ("oue", 300)])
+def test_honest_reports_of_many_categories_are_left_alone(mechanism, n_categories):
+    """More sets of categories than a float can count: their tails underflow first."""
+    protocol = CategoryProtocol(categories=tuple(range(n_categories)), mechanism=mechanism)
+    for n in (100, 20_000 if mechanism == "rr" else 1000):
+        reports = protocol._randomize(np.random.default_rng(0).integers(n_categories, size=(n, 1)), None, 0)
+        assert check_rows(protocol, reports).p_value > 0.01
+
+
 @cases
 def test_every_container_gives_the_same_check(name):
     estimator, reports = made(name)

@@ -12,6 +12,7 @@ from skldp._report_checks._spikes import row_finding
 from skldp.protocols._tallies import PairTally, RowTally
 
 _MOST_SIZES = 256  # sizes of the sets of categories that are looked at
+_SMALLEST_TAIL = 1e-290  # above what underflows
 
 
 def category_findings(protocol, tally, rows):
@@ -31,8 +32,9 @@ def _share_finding(protocol, tally):
     sizes = np.unique(np.geomspace(1, k - 1, _MOST_SIZES).astype(int)) if k > _MOST_SIZES else np.arange(1, k)
     fewest = np.cumsum(np.sort(tally.sums))[sizes - 1]
     expected = sizes * ((1 - p) / (k - 1)) * (1 - 1e-9)
-    with np.errstate(divide="ignore"):
-        log_p = np.log(at_most(fewest, n, expected)) + log_choose(k, sizes) + math.log(len(sizes))
+    # A tail that underflows must not win over a number of sets beyond the range of floats.
+    tail = np.maximum(at_most(fewest, n, expected), _SMALLEST_TAIL)
+    log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))
     place = int(log_p.argmin())
     reason = (f"{fewest[place]} of {n} reports name one of {sizes[place]} rare categories, and at least "
               f"{n * expected[place]:.1f} are expected whatever the records are.")

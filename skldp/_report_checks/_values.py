@@ -8,6 +8,7 @@ from skldp._report_checks._bounds import Finding, at_least, at_most
 from skldp._report_checks._equal import equal_findings, multiplicities
 from skldp._report_checks._laws import interval_probabilities, log_largest_value
 from skldp._report_checks._spikes import window_finding
+from skldp.privacy._noise import laplace_slack
 
 _MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyadic groups
 
@@ -69,7 +70,8 @@ def _excess_finding(protocol, rows):
     """Test how far the farthest report with Laplace noise lies outside the domain."""
     mechanism = protocol.randomizer
     excess = max(int(rows.max()) - mechanism.n_levels, -int(rows.min()), 0)
-    log_p = math.log(rows.size) - (excess - 0.5) / mechanism.scale + 1e-6
+    slack = laplace_slack(mechanism.scale, mechanism.epsilon)
+    log_p = math.log(rows.size) - (excess - 0.5) / mechanism.scale + slack
     reason = (f"A report lies {excess / mechanism.scale:.1f} noise scales outside the bounds, and the farthest of "
               f"{rows.size} values is expected at about {math.log(rows.size):.1f} at most.")
     return Finding(math.exp(min(log_p, 0.0)), reason)
