@@ -16,7 +16,7 @@ written to ``benchmarks/results``.
 import argparse
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Callable
 
@@ -114,7 +114,7 @@ def honest(n_collections, largest):
         p_values = []
         for number in range(n_collections):
             rng = np.random.default_rng([SEED, number])
-            protocol = replace(case.protocol, epsilon=EPSILONS[number % 3])
+            protocol = case.protocol.with_epsilon(EPSILONS[number % 3])
             kind, n = DATA[number // 3 % len(DATA)], sizes[number // 15 % len(sizes)]
             try:
                 p_values.append(check_rows(protocol, reports_of(case, protocol, kind, n, rng)).p_value)

@@ -85,8 +85,8 @@ def check_rows(protocol, reports):
     -------
     ReportCheck
     """
-    aggregate = protocol.aggregate(reports)
-    return check_aggregate(aggregate, protocol._read(reports))
+    rows, _ = protocol._read(reports)
+    return check_aggregate(protocol.aggregate(rows), rows)
 
 
 def check_aggregate(aggregate, rows=None):

@@ -12,7 +12,6 @@ from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._moments import GaussianMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.mechanisms._square_wave import SquareWave
-from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.privacy._noise import gaussian_slack, laplace_slack
 
@@ -98,7 +97,7 @@ def log_largest_value(mechanism):
     return math.log(largest), math.log(high - low + 1)
 
 
-def log_largest_subset(mechanism: SubsetSelection):
+def log_largest_subset(mechanism):
     """Logarithm of the largest probability of a subset, and of the number of subsets."""
     d, size = mechanism.n_categories, mechanism.subset_size
     near = math.log(mechanism.p) - log_choose(d - 1, size - 1)
@@ -106,7 +105,7 @@ def log_largest_subset(mechanism: SubsetSelection):
     return max(near, far) + _ROUNDING, float(log_choose(d, size))
 
 
-def log_largest_unary(mechanism: UnaryEncoding):
+def log_largest_unary(mechanism):
     """Logarithms, by the number of ones, of the largest probability of a row of bits and of the number of rows."""
     d, q = mechanism.n_categories, mechanism.q
     ones = np.arange(d + 1.0)
