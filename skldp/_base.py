@@ -250,8 +250,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
 
         At 0.1 % the square wave shows copies of an honest report (4 of 6 collections in two runs) and not of the most
         pulling one. Randomised response has few distinct reports; lies show only in categories that become rarer than
-        noise alone makes them. Lies that follow the protocol with a false record are what honest clients with that record send, and
-        are never seen. Neither are uniformly random subsets or directions: nothing was seen of them at 5 %.
+        noise alone makes them. Lies that follow the protocol with a false record are what honest clients with that
+        record send, and are never seen. Neither are uniformly random subsets or directions: nothing was seen of them
+        at 5 %.
 
         Examples
         --------
