@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skldp._planning import required_reports
     from skldp._plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
     from skldp._rates import LDPExponential, LDPGeometric, LDPPoisson
+    from skldp._report_checks._check import ReportCheck
     from skldp._scaler import BoundedScaler
     from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp._show_versions import show_versions
@@ -46,6 +47,7 @@ _MODULES = {
     "PosteriorDisplay": "_plot",
     "PrivacyUtilityDisplay": "_plot",
     "RandomizedResponsePerturber": "_category_perturbers",
+    "ReportCheck": "_report_checks._check",
     "SpherePerturber": "_perturbers",
     "SquareWavePerturber": "_perturbers",
     "SubsetSelectionPerturber": "_category_perturbers",
@@ -74,6 +76,7 @@ __all__ = [
     "PosteriorDisplay",
     "PrivacyUtilityDisplay",
     "RandomizedResponsePerturber",
+    "ReportCheck",
     "SpherePerturber",
     "SquareWavePerturber",
     "SubsetSelectionPerturber",

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._budgets import cohorts
 from skldp._influence import influence
+from skldp._report_checks._check import WARNING_LEVEL, ReportCheck, check_aggregate, listed, rows_of
 from skldp._streams import Counter, add_up
 from skldp._validation import check_integer, warn_large_delta, without_mask
-from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.exceptions import ImplausibleReportsWarning, InvalidParameterError, InvalidReportError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid
@@ -167,8 +168,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def influence_bound(self, n_fakes: int) -> dict[str, np.ndarray]:
         r"""How far forged reports could have pulled the posterior means.
 
-        Anybody can send a well-formed report that is a lie, and no check can tell: that is inherent to local privacy.
-        This says how much it can matter.
+        Anybody can send a well-formed report that is a lie, and no check of a single report can tell: that is inherent
+        to local privacy. This says how much it can matter; :meth:`check_reports` sees crude lies, such as many copies
+        of one report.
 
         Parameters
         ----------
@@ -194,6 +196,82 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         if len(found) > 1:
             found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
         return {name: n_fakes * value for name, value in found[0].items()}
+
+    def check_reports(self, reports: Any) -> ReportCheck:
+        r"""Test whether honest clients could have sent these reports.
+
+        The hypothesis is that each report was drawn by the protocol from some record, whatever the records are. A small
+        p-value means that some reports were not; it warns then, and drops nothing. A large one does not mean that all
+        reports are honest: a lie that other records would explain cannot be seen.
+
+        Parameters
+        ----------
+        reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
+            Reports under this estimator's protocol, every row of which must be valid. Chunks are held in memory
+            together. Of a dask array or an Aggregate the sums are tested, and the reports where it keeps them: equal
+            reports do not show in sums.
+
+        Returns
+        -------
+        ReportCheck
+            ``p_value``, 1e-12 at least, and ``reason``, a sentence about the strangest thing seen.
+
+        Warns
+        -----
+        ImplausibleReportsWarning
+            If the p-value is below 1e-4.
+
+        See Also
+        --------
+        influence_bound : How far lies could have pulled the posterior.
+
+        Notes
+        -----
+        Looked at are: how often the most frequent report came and how many reports repeat others; whether one report is
+        more frequent than its neighbours explain; counts of values in intervals, of categories, of pairs of bits and of
+        ones, against their least and largest probabilities over all records; of vectors, the distance of the mean
+        from all means of records, the scatter, and the longest. Each test has a proven bound, without a limit theorem,
+        and they are combined by Bonferroni's correction: the probability of a false alarm is below 1e-4 for every set
+        of records.
+
+        *Power.* Of three collections of 100,000 reports at epsilon 1, in how many lies are seen, by their share
+        (``benchmarks/attack_lies.py``). The lies are copies of the one report that pulls a posterior mean most, or of
+        one honest report:
+
+        ========================================  ======  ====  ====
+        reports                                   0.1 %   1 %   5 %
+        ========================================  ======  ====  ====
+        values, square wave                       0 or 3  3     3
+        values, Laplace or Gaussian noise         3       3     3
+        16 categories, subsets or unary encoding  3       3     3
+        16 categories, randomised response        0       0     3
+        moments, noisy records, gradients         3       3     3
+        ========================================  ======  ====  ====
+
+        At 0.1 % the square wave shows copies of an honest report (4 of 6 collections in two runs) and not of the most
+        pulling one. Randomised response has few distinct reports; lies show only in categories that become rarer than
+        noise alone makes them. Lies that follow the protocol with a false record are what honest clients with that
+        record send, and are never seen. Neither are uniformly random subsets or directions: nothing was seen of them
+        at 5 %.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skldp import LDPGaussian
+        >>> model = LDPGaussian(bounds=(0, 10), random_state=0)
+        >>> bool(model.check_reports(model.privatize(np.full((1000, 1), 3.0))).p_value > 0.01)
+        True
+        """
+        reports = listed(reports)
+        aggregate = self.aggregate(reports)
+        self._check_aggregate(aggregate)
+        check = check_aggregate(aggregate, rows_of(reports))
+        if check.p_value < WARNING_LEVEL:
+            warnings.warn(
+                f"No records make these reports probable (p-value {check.p_value:.1g}): {check.reason} Look where they "
+                "came from before you trust a fit; influence_bound says how far lies can pull it.",
+                ImplausibleReportsWarning, stacklevel=2)
+        return check
 
     def _influenced_models(self, aggregate):
         return self._models(aggregate)

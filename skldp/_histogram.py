@@ -189,8 +189,12 @@ class LDPHistogram(BaseLDPEstimator):
     def _counter(self, reports, on_invalid):
         if isinstance(reports, Aggregate):
             return self._counting(self._expected_protocol(reports.protocol), on_invalid)
-        n_features = 1 if self.categories is None else _columns(self.categories)
-        return self._counting(self.protocol(n_features), on_invalid)
+        return self._counting(self._protocol_of_reports(reports), on_invalid)
+
+    def _protocol_of_reports(self, reports):
+        if self.categories is None and hasattr(self, "protocol_"):
+            return self._protocol_for(self.protocol_.categories, self.protocol_.n_features)
+        return self.protocol(1 if self.categories is None else _columns(self.categories))
 
     def _counting(self, protocol, on_invalid):
         if self.likelihood not in ("auto", "exact", "counts"):

@@ -2,11 +2,13 @@
 
 __all__ = [
     "BudgetError",
+    "ImplausibleReportsWarning",
     "InterruptedStreamError",
     "InvalidParameterError",
     "InvalidReportError",
     "PrivacyLeakWarning",
     "SeededNoiseWarning",
+    "StatisticalWarning",
 ]
 
 
@@ -43,6 +45,33 @@ class SeededNoiseWarning(UserWarning):
     ...     report = ValueProtocol(bounds=(0, 10)).privatize([3.0], random_state=0)
     >>> caught[0].category.__name__
     'SeededNoiseWarning'
+    """
+
+
+class StatisticalWarning(UserWarning):
+    """What the reports say makes a result doubtful. Base of all such warnings.
+
+    Examples
+    --------
+    >>> from skldp.exceptions import ImplausibleReportsWarning, StatisticalWarning
+    >>> issubclass(ImplausibleReportsWarning, StatisticalWarning)
+    True
+    """
+
+
+class ImplausibleReportsWarning(StatisticalWarning):
+    """No records make reports like these probable under the protocol: some were not made by it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skldp import LDPGaussian
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     check = LDPGaussian().check_reports(np.full((10_000, 1), 512))
+    >>> caught[0].category.__name__
+    'ImplausibleReportsWarning'
     """
 
 

@@ -16,7 +16,7 @@ LAYERS = {
     "protocols": 3,
     "models": 4,
     "sampling": 5,
-    "_budgets": 5.5, "_streams": 5.5, "_influence": 5.5, "_base": 6,
+    "_budgets": 5.5, "_streams": 5.5, "_influence": 5.5, "_report_checks": 5.6, "_base": 6,
     "_perturbers": 7, "_scaler": 7.5, "_univariate": 7, "_histogram": 7, "_regression": 6.5,
     "_linear_regression": 7, "_logistic_regression": 7,
     "_sgd_base": 6.5, "_sgd": 7,

@@ -1,0 +1,1 @@
+"""Tests of whether honest clients could have sent a collection of reports."""
