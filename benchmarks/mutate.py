@@ -30,7 +30,10 @@ TESTS = {  # what runs for a mutant of a folder
     "mechanisms": ["tests/mechanisms", "tests/privacy/test_noise.py", "tests/protocols"],
     "protocols": ["tests/protocols", "tests/test_budgets.py", "tests/test_repr.py"],
 }
-SLOW = {"test_sensitivity.py"}  # runs only for the modules that it mentions
+# These take seconds: they run last, and for modules of other folders only if they mention them.
+SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_protocols", "labelled_record",
+                                       "moment_protocol", "moments", "mutants", "noise", "record_protocol",
+                                       "sensitivity", "sphere")}
 MEMORY = 6 * 2**30  # bytes of address space for each run: a mutant may ask for anything
 OPERATORS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -117,12 +120,14 @@ def test_files(tree, path, source):
     """Test files of a module: those that mention its names most often first, its own examples last."""
     names = re.findall(r"^(?:class|def) (\w+)|^(\w+) = ", source, re.MULTILINE)
     pattern = re.compile(r"\b(" + "|".join({"".join(pair) for pair in names} | {path.stem}) + r")\b")
-    files = []
+    mentions = {}
     for place in TESTS.get(path.parts[1], ["tests"]):
-        files += sorted((tree / place).glob("test_*.py")) if (tree / place).is_dir() else [tree / place]
-    mentions = {file: len(pattern.findall(file.read_text())) for file in files}
-    files = [file for file in files if mentions[file] or file.name not in SLOW]
-    return [str(file.relative_to(tree)) for file in sorted(files, key=lambda file: -mentions[file])] + [str(path)]
+        for file in sorted((tree / place).glob("test_*.py")) if (tree / place).is_dir() else [tree / place]:
+            found = len(pattern.findall(file.read_text()))
+            if found or file.name not in SLOW or file.name == "test_contract.py" or place.endswith(path.parts[1]):
+                mentions[file] = found
+    ordered = sorted(mentions, key=lambda file: (file.name in SLOW, -mentions[file]))
+    return [str(file.relative_to(tree)) for file in ordered] + [str(path)]
 
 
 def run(copies, mutant, quick, timeout):
