@@ -14,6 +14,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,11 +138,19 @@ def run(copies, mutant, quick, timeout):
     (tree / path).write_text(text)
     files = test_files(tree, path, before)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *(files[:1] if quick else files)]
+
+    def limit():
+        """Limits of the child process: seconds of CPU, which a busy machine does not use up, and memory."""
+        resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
     try:
-        done = subprocess.run(command, cwd=tree, capture_output=True, timeout=timeout, env=environment(tree),
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
+        done = subprocess.run(command, cwd=tree, capture_output=True, env=environment(tree), preexec_fn=limit,
+                              timeout=20 * timeout)
         if done.returncode in (4, 5):  # pytest found no such file, or no test in it
             raise RuntimeError(done.stdout.decode() + done.stderr.decode())
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "timed out"
         return "killed" if done.returncode else "survived"
     except subprocess.TimeoutExpired:
         return "timed out"
@@ -170,7 +179,7 @@ def main():
     parser.add_argument("--mutants", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=240, help="seconds for each mutant")
+    parser.add_argument("--timeout", type=int, default=180, help="seconds of CPU for each mutant")
     parser.add_argument("--quick", action="store_true", help="four mutants, the nearest test file only")
     options = parser.parse_args()
     print_header("Mutants", "pytest", seed=options.seed)

@@ -140,9 +140,9 @@ def test_records_without_noise():
 
 def test_an_unknown_label_is_a_coin():
     """The top bit of its word decides; known labels keep theirs, whatever the word is."""
-    protocol = LabelRecordProtocol(epsilon=math.inf, classes=("no", "yes"))
+    protocol = LabelRecordProtocol(epsilon=math.inf)
     words = [2**63 - 1, 2**63, 0, 2**64 - 1]
-    found = protocol._response(protocol._numbers(["?", "?", "yes", "no"]), Scripted(words))
+    found = protocol._response(np.array([math.nan, math.nan, 1.0, -1.0]), Scripted(words))
     assert found.tolist() == [-1.0, 1.0, 1.0, -1.0]
 
 
