@@ -65,7 +65,7 @@ def variants(node):
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        step = 1 if isinstance(node.value, int) else node.value * 1e-3
+        step = 1 if isinstance(node.value, int) else node.value * 1e-3 or 1e-3
         yield from (ast.Constant(node.value + step), ast.Constant(node.value - step))
     elif isinstance(node, ast.Call):
         yield from changed_calls(node)

@@ -211,3 +211,9 @@ def test_an_audit_takes_one_column_and_refuses_two():
         audit_epsilon(lambda x: x, 0.0, 1.0, n_reports=99)
     with pytest.raises(ValueError, match="delta"):
         audit_epsilon(lambda x: x, 0.0, 1.0, delta=-0.1)
+
+
+def test_the_rarest_noise_has_the_probability_of_one_word():
+    """Noise 1 for the uniform number zero alone: one of 2^127, of either sign."""
+    pmf = noise_pmf(lambda high, low: ((high == 0) & (low == 0)).astype(np.int64), [1, -1, 0])
+    assert pmf[0] == pmf[1] == 2.0**-128 and pmf[2] == 1.0
