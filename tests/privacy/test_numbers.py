@@ -55,7 +55,7 @@ def test_laplace_slack(scale, epsilon):
         s, depth = mpmath.mpf(scale), 40 + mpmath.mpf(epsilon)
         displaced = 2 * s * (1 + depth * 3 / 2) * (1 + 1 / s) / mpmath.mpf(2) ** 52
         grain = 2 * mpmath.exp(depth) / (mpmath.mpf(2) ** 127 * (1 - mpmath.exp(-1 / s)))
-        assert laplace_slack(scale, epsilon) == pytest.approx(float(2 * (displaced + grain)), rel=1e-12)
+        assert laplace_slack(scale, epsilon) == pytest.approx(float(2 * (displaced + grain)), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("scale", [10.0, 100.0, 2.0**18, 2.0**40])
@@ -65,7 +65,7 @@ def test_gaussian_slack(scale):
         steep = mpmath.exp(11 / s)
         displaced = 2 * s * 11 * steep / mpmath.mpf(2) ** 50
         grain = 2 * s * steep / (mpmath.mpf(2) ** 127 * 2 * mpmath.npdf(10))
-        assert gaussian_slack(scale) == pytest.approx(float(2 * (displaced + grain)), rel=1e-12)
+        assert gaussian_slack(scale) == pytest.approx(float(2 * (displaced + grain)), rel=1e-12, abs=0)
         assert grain / displaced > 1e-9, "both terms count"
 
 
@@ -168,8 +168,7 @@ def test_shuffling_at_the_edge_of_its_domain():
         e = math.exp(epsilon)
         inside = (e - 1) / (e + 1) * (8 * math.sqrt(e * math.log(4 / delta) / n) + 8 * e / n)
         assert shuffled_epsilon(epsilon, n, delta) == pytest.approx(math.log(1 + inside), rel=1e-12)
-    assert shuffled_epsilon(0.001, 350, 1e-9) == pytest.approx(0.001, rel=0.7) and shuffled_epsilon(
-        0.001, 350, 1e-9) <= 0.001
+    assert shuffled_epsilon(0.001, 350, 1e-9) == 0.001, "where the theorem gives more, the local guarantee holds"
 
 
 def test_an_audit_that_finds_nothing():
