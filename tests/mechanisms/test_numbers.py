@@ -21,8 +21,8 @@ from skldp.mechanisms import (
     UnaryEncoding,
 )
 from skldp.mechanisms._base import in_blocks
-from skldp.mechanisms._encoding import encode_ball, encode_category, encode_interval
-from skldp.privacy import gaussian_sigma, gaussian_slack
+from skldp.mechanisms._encoding import _shrink, encode_ball, encode_category, encode_interval
+from skldp.privacy import gaussian_sigma, gaussian_slack, laplace_slack
 
 CATEGORIES = [RandomizedResponse, SubsetSelection, UnaryEncoding]
 HALF = math.sqrt(0.5)
@@ -267,3 +267,54 @@ def test_log_prob_of_the_sphere():
     x = np.array([[0.6, 0.0], [0.0, 0.6]])
     assert plain.log_prob(plain.randomize(x), x).tolist() == [math.inf] * 2
     assert plain.log_prob(plain.randomize(x), x[::-1]).tolist() == [-math.inf] * 2
+
+
+def smallest_epsilon(make):
+    """The smallest budget that a mechanism accepts, by bisection of its logarithm."""
+    low, high = math.log(2e-6), math.log(20.0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        try:
+            make(math.exp(middle))
+            high = middle
+        except InvalidParameterError:
+            low = middle
+    return math.exp(high)
+
+
+@pytest.mark.parametrize("make, share", [
+    (lambda epsilon: Laplace(epsilon=epsilon, n_levels=2**24),
+     lambda mechanism: 2 * laplace_slack(2**24 / mechanism.epsilon, mechanism.epsilon)),
+    (lambda epsilon: Gaussian(epsilon=epsilon, n_features=500), lambda mechanism: 2 * mechanism._slack),
+    (lambda epsilon: GaussianMoments(epsilon=epsilon, n_features=60), lambda mechanism: 2 * mechanism._slack),
+    (lambda epsilon: Sphere(epsilon=epsilon, n_features=2**18),
+     lambda mechanism: mechanism.epsilon - mechanism._cap_epsilon),
+], ids=["Laplace", "Gaussian", "GaussianMoments", "Sphere"])
+def test_rounding_errors_use_up_at_most_half_of_a_budget(make, share):
+    mechanism = make(smallest_epsilon(make))
+    assert 1e-5 < mechanism.epsilon < 10, "some budgets are too small, and some are not"
+    assert share(mechanism) / mechanism.epsilon == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("make, room", [
+    (lambda delta: Gaussian(epsilon=1.0, delta=delta), lambda mechanism: [
+        (mechanism.clamp[1] - 2**16) / mechanism.scale / 4]),
+    (lambda delta: GaussianMoments(epsilon=1.0, delta=delta, n_features=2),
+     lambda mechanism: (mechanism.clamp - mechanism._largest) / mechanism.scale / 2),
+], ids=["Gaussian", "GaussianMoments"])
+def test_clamps_leave_room_for_the_noise(make, room):
+    """Too large a delta needs so little noise that its clamps would be inside the domain; it is refused."""
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        try:
+            make(middle)
+            low = middle
+        except InvalidParameterError:
+            high = middle
+    assert min(room(make(low))) == pytest.approx(1, abs=1e-3)
+
+
+def test_shrinking_ends_when_every_row_is_inside():
+    codes = _shrink(np.array([[8.0, 0.0], [9.0, 0.0], [-9.0, 9.0], [0.0, -30.0]]), 8)
+    assert codes.tolist() == [[8, 0], [8, 0], [-5, 5], [0, -8]]

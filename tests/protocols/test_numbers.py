@@ -18,6 +18,7 @@ from skldp.protocols import (
     RecordProtocol,
     ValueProtocol,
 )
+from skldp.protocols._tallies import PairTally
 from tests.mechanisms.registry import Scripted
 
 HALF = math.sqrt(0.5)
@@ -45,6 +46,8 @@ def test_defaults(cls, expected):
 def test_other_defaults():
     assert [ValueProtocol(mechanism=name, delta=1e-5).n_levels for name in ("laplace", "gaussian")] == [2**16, 2**16]
     assert GradientProtocol(loss="squared").bounds_y == (-1.0, 1.0)
+    category = CategoryProtocol(categories=[0, 1])
+    assert (category.epsilon, category.delta) == (1.0, 0.0)
     assert MomentProtocol(mechanism="gaussian").delta == LabelMomentProtocol(mechanism="gaussian").delta == 1e-5
 
 
@@ -175,6 +178,14 @@ def test_pairs_of_bits_are_counted(n_reports):
     assert len(twice.multiplicity) == len(rows.multiplicity) <= 20
 
 
+def test_pairs_of_many_distinct_rows():
+    rng = np.random.default_rng(0)
+    rows, multiplicity = rng.integers(2, size=(20_000, 18)), rng.integers(1, 9, size=20_000)
+    tally = PairTally.of(rows.astype(np.uint8), multiplicity)
+    assert tally.n_reports == multiplicity.sum()
+    assert (tally.pairs == rows.T @ (rows * multiplicity[:, None])).all()
+
+
 @pytest.mark.parametrize("mechanism", ["rr", "subset", "oue"])
 def test_reach_of_a_report_by_enumeration(mechanism):
     protocol = CategoryProtocol(epsilon=0.5, categories=list(range(5)), mechanism=mechanism)
@@ -254,10 +265,28 @@ def test_step_sizes():
     variance = protocol.report_variance
     power = GradientServer(protocol, learning_rate="invscaling", eta0=3.0, power_t=0.25)
     assert power.step_size(16, 5) == pytest.approx(1.5)
-    for n_rounds, number, rounds in ((None, 1, 1), (None, 3, 3), (10, 3, 10), (10, 20, 20)):
+    for n_rounds, number, rounds in ((None, 1, 1), (None, 3, 3), (1, 1, 1), (10, 3, 10), (10, 20, 20)):
         server = GradientServer(protocol, eta0=0.1, n_rounds=n_rounds)
         assert server.step_size(number, 50) == pytest.approx(0.1 / math.sqrt(variance / 50 * rounds))
         assert server.step_size(number, 0) == 0.0
     assert GradientServer(protocol, eta0=1e9).step_size(1, 10) == 1 / protocol.smoothness
     with pytest.raises(ValueError, match="n_rounds"):
         GradientServer(protocol, n_rounds=0)
+
+
+def test_extreme_reports_reach_both_ends_of_every_entry_with_either_label():
+    protocol = LabelRecordProtocol(n_features=3)
+    top, reports = protocol.randomizer.vector.clamp[1], protocol.extreme_reports()
+    assert protocol.check(reports).all()
+    for label in (0, 1):
+        part = reports[reports[:, -1] == label, :-1]
+        assert (part.min(axis=0) == -top).all() and (part.max(axis=0) == top).all()
+        assert (np.abs(part).min(axis=1) == top).any() and (np.abs(part).sum(axis=1) == top).any()
+    assert len(np.unique(np.sign(reports[:, :-1]), axis=0)) > 8
+
+
+def test_a_saved_file_has_the_mode_of_any_new_file(tmp_path):
+    protocol = ValueProtocol()
+    protocol.aggregate(protocol.privatize([0.0])).save(tmp_path / "saved.npz")
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "saved.npz").stat().st_mode == (tmp_path / "plain").stat().st_mode
