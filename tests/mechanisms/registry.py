@@ -23,6 +23,26 @@ RECORDS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0], [0.6, -0.8, -0.4], [0.0, 
 LAYOUTS = [{}, {"intercept_weight": 0.0}, {"labelled": True}]
 
 
+class Scripted:
+    """A source of words that plays back a list."""
+
+    def __init__(self, words=(), octets=()):
+        self._words, self._bytes = list(words), list(octets)
+
+    @property
+    def left(self):
+        """How many words and bytes have not been played back."""
+        return len(self._words) + len(self._bytes)
+
+    def words(self, n_words):
+        taken, self._words = self._words[:n_words], self._words[n_words:]
+        return np.array(taken, dtype=np.uint64)
+
+    def bytes(self, n_bytes):
+        taken, self._bytes = self._bytes[:n_bytes], self._bytes[n_bytes:]
+        return np.array(taken, dtype=np.uint8)
+
+
 def _pure():
     for epsilon in (0.3, 1.0, 4.0):
         yield Laplace(epsilon=epsilon, n_levels=64), VALUES

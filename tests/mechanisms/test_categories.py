@@ -7,21 +7,7 @@ import pytest
 from skldp.mechanisms import RandomizedResponse, SubsetSelection, UnaryEncoding
 from skldp.mechanisms._unary_encoding import below_threshold, column_sums
 from skldp.privacy import SeededWords
-
-
-class Scripted:
-    """A source of words that plays back a list."""
-
-    def __init__(self, words=(), octets=()):
-        self._words, self._bytes = list(words), list(octets)
-
-    def words(self, n_words):
-        taken, self._words = self._words[:n_words], self._words[n_words:]
-        return np.array(taken, dtype=np.uint64)
-
-    def bytes(self, n_bytes):
-        taken, self._bytes = self._bytes[:n_bytes], self._bytes[n_bytes:]
-        return np.array(taken, dtype=np.uint8)
+from tests.mechanisms.registry import Scripted
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 2**56 - 1, 2**56, 3 * 2**56 + 12345, 2**63, 2**64 - 1, 2**64])

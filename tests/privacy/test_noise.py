@@ -137,3 +137,14 @@ def test_uniform_below_is_the_exact_product(n_values):
     words = SystemWords().words(2000)
     expected = [(int(word) * n_values) >> 64 for word in words]
     assert uniform_below(words, n_values).tolist() == expected
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 10, 257, 1000, 2**31 + 7, 2**32 - 1])
+def test_uniform_below_switches_at_the_exact_word(n_values):
+    """The first word of each value and the one before it: every bit of a word counts, the lowest too."""
+    values = sorted({*range(1, min(n_values, 300)), n_values - 1})
+    first = [-(-value * 2**64 // n_values) for value in values]
+    assert any(word % 2 for word in first) or n_values in (2, 3), "a word that only its lowest bit sets apart"
+    assert uniform_below(np.array(first, dtype=np.uint64), n_values).tolist() == values
+    before = np.array(first, dtype=np.uint64) - np.uint64(1)
+    assert uniform_below(before, n_values).tolist() == [value - 1 for value in values]

@@ -1,0 +1,209 @@
+"""Mutation run: how many small random changes of the code do the tests notice?
+
+Run with ``python benchmarks/mutate.py --mutants 100 skldp/privacy skldp/mechanisms``; ``--quick`` tries four mutants
+with the nearest test file only. Each mutant changes one operator, constant or call in a temporary copy of the package
+and runs the tests of its folder, those that mention the module most often first. A failure, or a run longer than
+``--timeout``, kills it. Survivors are printed as a line before and after, to be read one by one: some are equivalent.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+from _timing import print_header, print_table
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = {  # what runs for a mutant of a folder
+    "privacy": ["tests/privacy", "tests/mechanisms"],
+    "mechanisms": ["tests/mechanisms", "tests/privacy/test_noise.py", "tests/protocols"],
+    "protocols": ["tests/protocols", "tests/test_budgets.py", "tests/test_repr.py"],
+}
+# These take seconds: they run last, and for modules of other folders only if they mention them.
+SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_protocols", "labelled_record",
+                                       "moment_protocol", "moments", "mutants", "noise", "record_protocol",
+                                       "sensitivity", "sphere")}
+MEMORY = 6 * 2**30  # bytes of address space for each run: a mutant may ask for anything
+OPERATORS = {
+    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,), ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,), ast.Mod: (ast.Mult,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,),
+    ast.RShift: (ast.LShift,), ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,), ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+}
+CALLS = {"floor": "ceil", "ceil": "floor", "rint": "floor", "trunc": "rint", "round": "int", "min": "max", "max": "min",
+         "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any", "zeros": "ones", "ones": "zeros",
+         "argmin": "argmax", "argmax": "argmin", "log1p": "log", "expm1": "exp"}
+DROPPED = {"clip", "abs", "sorted", "unique", "copy", "nan_to_num"}  # the call is replaced by its first argument
+
+
+def variants(node):
+    """Changed copies of a node, one place in each."""
+    operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
+    for other in OPERATORS.get(type(operator), ()):
+        changed = copy.deepcopy(node)
+        if isinstance(node, ast.Compare):
+            changed.ops[0] = other()
+        else:
+            changed.op = other()
+        yield changed
+    if isinstance(node, ast.UnaryOp):
+        yield node.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        step = 1 if isinstance(node.value, int) else node.value * 1e-3 or 1e-3
+        yield from (ast.Constant(node.value + step), ast.Constant(node.value - step))
+    elif isinstance(node, ast.Call):
+        yield from changed_calls(node)
+
+
+def changed_calls(node):
+    """Copies of a call with another function, or its first argument alone."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name in CALLS:
+        changed = copy.deepcopy(node)
+        setattr(changed.func, "attr" if isinstance(node.func, ast.Attribute) else "id", CALLS[name])
+        yield changed
+    if name in DROPPED and node.args:
+        yield node.args[0]
+
+
+def sites(tree):
+    """Nodes that may be changed: not those of messages, annotations, imports and documentation."""
+    if isinstance(tree, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)):
+        return
+    if isinstance(tree, (ast.expr, ast.AugAssign)):
+        yield from ((tree, variant) for variant in variants(tree))
+    for name, value in ast.iter_fields(tree):
+        if name not in ("annotation", "returns", "decorator_list", "type_comment"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from sites(child)
+
+
+def spliced(source, node, variant):
+    """The source text with a node's text replaced."""
+    lines = source.encode().splitlines(keepends=True)
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
+    begin = starts[node.lineno - 1] + node.col_offset
+    end = starts[node.end_lineno - 1] + node.end_col_offset
+    text = ast.unparse(ast.fix_missing_locations(variant))
+    text = text if isinstance(node, (ast.AugAssign, ast.Constant, ast.Call)) else f"({text})"
+    return (source.encode()[:begin] + text.encode() + source.encode()[end:]).decode()
+
+
+def mutants(folders, n_mutants, seed):
+    """A random sample of changes: path, number of the line, the text before and after."""
+    found = []
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            source = path.read_text()
+            found += [(path.relative_to(ROOT), source, node, variant) for node, variant in sites(ast.parse(source))]
+    chosen = random.Random(seed).sample(found, min(n_mutants, len(found)))
+    return [(path, node.lineno, source, spliced(source, node, variant)) for path, source, node, variant in chosen]
+
+
+def test_files(tree, path, source):
+    """Test files of a module: those that mention its names most often first, its own examples last."""
+    names = re.findall(r"^(?:class|def) (\w+)|^(\w+) = ", source, re.MULTILINE)
+    pattern = re.compile(r"\b(" + "|".join({"".join(pair) for pair in names} | {path.stem}) + r")\b")
+    mentions = {}
+    for place in TESTS.get(path.parts[1], ["tests"]):
+        for file in sorted((tree / place).glob("test_*.py")) if (tree / place).is_dir() else [tree / place]:
+            found = len(pattern.findall(file.read_text()))
+            if found or file.name not in SLOW or file.name == "test_contract.py" or place.endswith(path.parts[1]):
+                mentions[file] = found
+    ordered = sorted(mentions, key=lambda file: (file.name in SLOW, -mentions[file]))
+    return [str(file.relative_to(tree)) for file in ordered] + [str(path)]
+
+
+def run(copies, mutant, quick, timeout):
+    """How a mutant ended: "killed", "timed out" or "survived"."""
+    path, _, before, text = mutant
+    tree = copies.get()
+    (tree / path).write_text(text)
+    files = test_files(tree, path, before)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *(files[:1] if quick else files)]
+
+    def limit():
+        """Limits of the child process: seconds of CPU, which a busy machine does not use up, and memory."""
+        resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    try:
+        done = subprocess.run(command, cwd=tree, capture_output=True, env=environment(tree), preexec_fn=limit,
+                              timeout=20 * timeout)
+        if done.returncode in (4, 5):  # pytest found no such file, or no test in it
+            raise RuntimeError(done.stdout.decode() + done.stderr.decode())
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "timed out"
+        return "killed" if done.returncode else "survived"
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        (tree / path).write_text(before)
+        copies.put(tree)
+
+
+def environment(tree):
+    """Variables of a test run that imports the copy; without bytecode, which could be another mutant's."""
+    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1"}
+
+
+def show(outcome, mutant):
+    """Print the changed line before and after."""
+    path, number, *texts = mutant
+    before, after = (text.splitlines()[number - 1].strip() for text in texts)
+    print(f"{outcome}: {path}:{number}\n  - {before}\n  + {after}", flush=True)
+
+
+def main():
+    """Try the mutants and print the survivors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", default=[f"skldp/{name}" for name in TESTS])
+    parser.add_argument("--mutants", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=int, default=180, help="seconds of CPU for each mutant")
+    parser.add_argument("--quick", action="store_true", help="four mutants, the nearest test file only")
+    options = parser.parse_args()
+    print_header("Mutants", "pytest", seed=options.seed)
+    chosen = mutants(options.folders, 4 if options.quick else options.mutants, options.seed)
+    start, outcomes = time.perf_counter(), []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        copies = Queue()
+        for number in range(options.jobs):
+            tree = Path(folder, str(number))
+            for name in ("skldp", "tests"):
+                shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copy(ROOT / "setup.cfg", tree)
+            copies.put(tree)
+        for path, number, before, _ in {mutant[0].parent: mutant for mutant in chosen}.values():
+            if "survived" != run(copies, (path, number, before, before), options.quick, options.timeout):
+                sys.exit(f"The tests of {path.parent} fail without a mutant; mend that first.")
+        results = pool.map(lambda mutant: run(copies, mutant, options.quick, options.timeout), chosen)
+        for mutant, outcome in zip(chosen, results):
+            outcomes.append(outcome)
+            if outcome != "killed":
+                show(outcome, mutant)
+    print(f"\n{len(chosen)} mutants of {', '.join(options.folders)} in {time.perf_counter() - start:.0f} s")
+    print_table(["outcome", "number"], [[name, outcomes.count(name)] for name in ("killed", "timed out", "survived")])
+
+
+if __name__ == "__main__":
+    main()
