@@ -109,7 +109,7 @@ def _batches(header):
 
 def _read_part(part, beside):
     protocol = protocol_from(part["protocol"], simulated=True)
-    if not is_id_of(part["id"], part["protocol"]):
+    if not is_id_of(part["id"], part["protocol"], protocol):
         raise InvalidReportError("This aggregate file has been changed: the id of a protocol is not that of its text. "
                                  "Make it anew from the reports.")
     fields = dict(part["tally"])

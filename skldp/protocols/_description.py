@@ -36,7 +36,7 @@ def digest(protocol):
     return _digest(describe(protocol), 16)
 
 
-def is_id_of(text, description):
+def is_id_of(text, description, protocol=None):
     """Whether a text is the id of a description.
 
     Parameters
@@ -45,13 +45,17 @@ def is_id_of(text, description):
         An id of today, or one of 64 bits from an older file.
     description : dict
         As it stands in the file: what older files leave out, or to choice, is no part of their ids.
+    protocol : Protocol or None, default=None
+        What was read from it, whose own id will do: other programs may write 1.0 as 1.
 
     Returns
     -------
     bool
     """
     n_bytes = _ID_BYTES.get(len(text)) if isinstance(text, str) else None
-    return n_bytes is not None and text == _digest(description, n_bytes)
+    if n_bytes is None:
+        return False
+    return text == _digest(description, n_bytes) or (protocol is not None and text == digest(protocol))
 
 
 def _digest(description, n_bytes):

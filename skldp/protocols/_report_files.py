@@ -104,7 +104,7 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     if not isinstance(header.get("protocol"), dict) or set(arrays) != {"reports"}:
         raise damaged
     found = protocol_from(header["protocol"], simulated=True)
-    if not is_id_of(header.get("id"), header["protocol"]):
+    if not is_id_of(header.get("id"), header["protocol"], found):
         raise damaged
     if protocol is not None and found != protocol:
         raise InvalidReportError(

@@ -128,3 +128,12 @@ def test_seeded_reports_depend_on_the_window_and_the_size():
     mechanism = CategoryProtocol(categories=LETTERS).randomizer
     same, other = (replace(mechanism, subset_size=size).randomize(np.zeros(50, int), 0).tolist() for size in (4, 5))
     assert mechanism.randomize(np.zeros(50, int), 0).tolist() == same != other
+
+
+def test_files_whose_numbers_another_program_wrote_in_its_own_way():
+    protocol = ValueProtocol(epsilon=1.0, bounds=(0, 10))
+    text = protocol.aggregate(protocol.privatize([3.0, 4.0])).to_json()
+    assert '"epsilon": 1.0,' in text
+    assert Aggregate.from_json(text.replace('"epsilon": 1.0,', '"epsilon": 1,')).protocol == protocol
+    with pytest.raises(InvalidReportError, match="has been changed"):
+        Aggregate.from_json(text.replace('"epsilon": 1.0,', '"epsilon": 1.5,'))
