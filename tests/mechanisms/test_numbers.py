@@ -29,9 +29,11 @@ HALF = math.sqrt(0.5)
 
 
 @pytest.mark.parametrize("cls, expected", [
-    *((cls, {"epsilon": 1.0, "n_categories": 2}) for cls in CATEGORIES),
+    (RandomizedResponse, {"epsilon": 1.0, "n_categories": 2}),
+    (SubsetSelection, {"epsilon": 1.0, "n_categories": 2, "subset_size": 1}),
+    (UnaryEncoding, {"epsilon": 1.0, "n_categories": 2}),
     (Laplace, {"epsilon": 1.0, "bounds": (-1.0, 1.0), "n_levels": 2**16}),
-    (SquareWave, {"epsilon": 1.0, "bounds": (-1.0, 1.0), "n_levels": 1024, "window": "auto"}),
+    (SquareWave, {"epsilon": 1.0, "bounds": (-1.0, 1.0), "n_levels": 1024, "window": 0.125}),
     (Gaussian, {"epsilon": 1.0, "delta": 1e-5, "norm": 1.0, "n_features": 1}),
     (Sphere, {"epsilon": 1.0, "norm": 1.0, "n_features": 1}),
     (LabelledRecord, {"epsilon": 1.0, "delta": 1e-5, "n_features": 1, "budget_split": 0.5}),
