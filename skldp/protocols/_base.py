@@ -103,7 +103,7 @@ class Protocol(Counted, ABC):
     def _read(self, reports, on_invalid="raise", remedy='Pass on_invalid="drop" to leave such reports out.'):
         """Rows of integers, and a mask of those that an honest client could have sent; "raise" refuses the others."""
         rows, whole = read_rows(reports, self.width, type(self).__name__, on_invalid == "drop")
-        valid = whole & self._valid_rows(rows)
+        valid = self._valid_rows(rows) if whole is None else whole & self._valid_rows(rows)
         if on_invalid == "raise" and not valid.all():
             raise self._refusal(valid, remedy)
         return rows, valid

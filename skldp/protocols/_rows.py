@@ -29,8 +29,8 @@ def read_rows(reports, width, kind, lenient):
     -------
     rows : ndarray of int, shape (n, width)
         A row that is not made of ``width`` integers is zero.
-    whole : ndarray of bool, shape (n,)
-        Which rows are.
+    whole : ndarray of bool, shape (n,), or None
+        Which rows are; ``None`` where all are.
     """
     values = _as_array(reports)
     if values.shape == (0,):
@@ -44,10 +44,10 @@ def read_rows(reports, width, kind, lenient):
     if values.ndim != 2 and not (lenient and listed) or not lenient and values.shape[1:] != (width,):
         raise InvalidReportError(f"Reports under this {kind} have {width} columns; got an array of shape "
                                  f"{values.shape}. Pass what privatize returned, a row for each client, {_DROP}.")
-    if not values.size:
-        return np.zeros((len(values), width), dtype=np.int8), np.ones(len(values), dtype=bool)
+    if not len(values):
+        return np.zeros((0, width), dtype=np.int8), None
     if values.dtype.kind in "iu" and values.shape[1:] == (width,):
-        return values, np.ones(len(values), dtype=bool)
+        return values, None
     if not lenient:
         raise InvalidReportError(f"Reports are integers; got dtype {values.dtype}. Pass what privatize returned, "
                                  f"unchanged, {_DROP}.")

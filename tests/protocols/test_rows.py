@@ -68,6 +68,8 @@ def test_wrong_widths(kind):
     protocol = PROTOCOLS[kind]
     wide = np.zeros((3, protocol.width + 1), dtype=int)
     assert protocol.aggregate(wide, on_invalid="drop").n_rejected == 3
+    empty = protocol.aggregate(np.zeros((3, 0), dtype=int), on_invalid="drop")
+    assert (empty.n_reports, empty.n_rejected) == (0, 3)
     with pytest.raises(InvalidReportError, match=f"have {protocol.width} columns"):
         protocol.aggregate(wide)
     with pytest.raises(InvalidReportError, match=f"have {protocol.width} columns"):
