@@ -200,7 +200,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def check_reports(self, reports: Any) -> ReportCheck:
         r"""Test whether honest clients could have sent these reports.
 
-        The hypothesis is that each report was drawn by the protocol from some record, whatever the records are. A small
+        The hypothesis is that each report was drawn by the protocol from some record, for any records. A small
         p-value means that some reports were not; it warns then, and drops nothing. A large one does not mean that all
         reports are honest: a lie that other records would explain cannot be seen.
 

@@ -1,7 +1,7 @@
 """The largest sizes that are read from a file or a message, or built from a description.
 
-Files and messages come from strangers. Each size is compared with its limit before anything is allocated for it, so
-that a short text cannot ask for much memory or time. The limits are far above what a collection needs; the security
+Files and messages come from unknown senders. Each size is compared with its limit before anything is allocated for it,
+so that a short text cannot ask for much memory or time. The limits are far above what a collection needs; the security
 guide shows this table.
 """
 

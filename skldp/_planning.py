@@ -189,7 +189,7 @@ def _plan_frequency(estimator, factor, parameter, assumptions):
     frequency = check_fraction(given["frequency"], "frequency")
     protocol = estimator.protocol(1 if estimator.categories is None else _columns(estimator.categories))
     mechanism, d = protocol.randomizer, protocol.n_categories
-    estimator._counting(protocol, "raise")  # refuses a likelihood that there is not
+    estimator._counting(protocol, "raise")  # validates likelihood
     if d < 2:
         raise InvalidParameterError("A single category has frequency 1. Give at least two categories.")
     if protocol.mechanism != "oue" or not mechanism.private:

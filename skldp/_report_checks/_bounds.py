@@ -1,4 +1,4 @@
-r"""Bounds on the probability of what was seen in a collection of reports, whatever the records are.
+r"""Bounds on the probability of what was seen in a collection of reports, for any records.
 
 The hypothesis is that every report was drawn by the mechanism from some record, independently given the records, which
 are arbitrary and may differ for every client. Each function returns a p-value for it: for every set of records and

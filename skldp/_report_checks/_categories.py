@@ -37,7 +37,7 @@ def _share_finding(protocol, tally):
     log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))
     place = int(log_p.argmin())
     reason = (f"{fewest[place]} of {n} reports name one of {sizes[place]} rare categories, and at least "
-              f"{n * expected[place]:.1f} are expected whatever the records are.")
+              f"{n * expected[place]:.1f} are expected for any records.")
     return Finding(float(np.exp(min(log_p[place], 0.0))), reason)
 
 
@@ -73,7 +73,7 @@ def _bit_finding(what, counts, n, one, other):
     p_values = np.array([at_least(counts, n, most), at_most(counts, n, least)])
     side, place = np.unravel_index(p_values.argmin(), p_values.shape)
     bound = f"at most {n * most:.1f}" if side == 0 else f"at least {n * least:.1f}"
-    reason = f"{counts[place]} of {n} reports contain {what}, and {bound} are expected whatever the records are."
+    reason = f"{counts[place]} of {n} reports contain {what}, and {bound} are expected for any records."
     return Finding(float(p_values.min()) * p_values.size, reason)
 
 
@@ -81,7 +81,7 @@ def _total_finding(mechanism, n_ones, n):
     """Test the number of ones in all reports of unary encoding, whose distribution no record changes."""
     n_others = mechanism.n_categories - 1
     expected = n * (mechanism.p + n_others * mechanism.q)
-    reason = f"The {n} reports have {n_ones} ones in all, and {expected:.0f} are expected whatever the records are."
+    reason = f"The {n} reports have {n_ones} ones in all, and {expected:.0f} are expected for any records."
     return Finding(ones_p_value(n_ones, n, mechanism.p, mechanism.q, n_others), reason)
 
 
@@ -99,7 +99,7 @@ def _ones_finding(mechanism, ones, multiplicity):
     place = int(p_values.argmin())
     words = f"exactly {place}" if place <= d else f"at most {place - d - 1}"
     reason = (f"{seen[place]:.0f} of {n} reports have {words} ones, and {n * probability[place]:.1f} are expected "
-              "whatever the records are.")
+              "for any records.")
     return Finding(float(p_values.min()) * 2 * len(p_values), reason)
 
 

@@ -1,4 +1,4 @@
-r"""Could honest clients have sent these reports? A test that is valid whatever their records are.
+r"""Could honest clients have sent these reports? A test that is valid for any records.
 
 Every test here has the hypothesis that each report was drawn by the mechanism from some record. The records are
 arbitrary, so a lie that some data could explain is not seen, and a small p-value does not come from strange data. The

@@ -18,15 +18,15 @@ def equal_findings(multiplicity, n, log_largest, log_possible):
 def most_equal_finding(most, n, log_largest, log_p):
     """The finding about the most frequent report, given the logarithm of its p-value."""
     reason = (f"{most} of {n} reports are the same, and of any one report at most {n * math.exp(log_largest):.3g} are "
-              "expected whatever the records are.")
+              "expected for any records.")
     return Finding(math.exp(min(log_p, 0.0)), reason)
 
 
 def repeats_finding(n_repeats, n, log_largest):
     """The finding about the number of reports that repeat others."""
     expected = expected_repeats(n, log_largest)
-    reason = (f"{n_repeats} of {n} reports are copies of others, and at most {expected:.3g} are expected whatever the "
-              "records are.")
+    reason = (f"{n_repeats} of {n} reports are copies of others, and at most {expected:.3g} are expected for any "
+              "records.")
     return Finding(repeats_p_value(n_repeats, n, log_largest), reason)
 
 

@@ -40,7 +40,7 @@ def _interval_finding(protocol, column, counts):
     bound = "at most" if side == 0 else "at least"
     expected = n * (most, least)[side][place]
     reason = (f"{seen[place]} of {n} reports (column {column}) lie from {edges[first[place]]:.0f} to "
-              f"{edges[last[place]] - 1:.0f}, and {bound} {expected:.1f} are expected whatever the records are.")
+              f"{edges[last[place]] - 1:.0f}, and {bound} {expected:.1f} are expected for any records.")
     return Finding(float(p_values.min()) * p_values.size, reason)
 
 

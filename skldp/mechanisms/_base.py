@@ -133,7 +133,7 @@ def check_width(x, width):
 
 
 def in_blocks(draw, codes, n_rows, shape, dtype):
-    """Draw reports block by block, so that temporaries stay small whatever the number of clients."""
+    """Draw reports block by block, so that temporaries stay small for any number of clients."""
     if len(codes) <= n_rows:
         return draw(codes).astype(dtype, copy=False)
     out = np.empty((len(codes), *shape), dtype=dtype)

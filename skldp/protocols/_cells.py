@@ -38,7 +38,7 @@ class SquareWaveCells:
 class LaplaceCells:
     r"""Cells of 1/128 of the range and 1/64 of the noise scale at most inside the bounds, and one for each tail.
 
-    Outside the bounds the density of a report is exactly exponential whatever the records are, so that all reports of
+    Outside the bounds the density of a report is exactly exponential for any records, so that all reports of
     a tail count as one. Inside, the density is taken at the centre of a cell of width h: a relative error of
     :math:`\frac{h^2}{24}|p''/p|`, where :math:`p'' = (p - f)/s^2` for records of density f under noise of scale s.
     For records that spread over a tenth of the range that is below 2e-5 times epsilon.
@@ -61,7 +61,7 @@ class LaplaceCells:
         """Number of the cell of each report: the lower tail is 0, the upper tail the last."""
         inside = np.clip(reports.astype(np.intp), -1, self.mechanism.n_levels + 1)
         index = inside // self.cell_width + 1
-        # The floor of a negative quotient is -1 whatever the width; the upper tail needs a number of its own.
+        # The floor of a negative quotient is -1 for any width; the upper tail needs a number of its own.
         index[inside > self.mechanism.n_levels] = self.n_cells - 1
         return index
 

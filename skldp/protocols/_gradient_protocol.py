@@ -145,7 +145,7 @@ class GradientProtocol(Protocol):
 
     *Report.* The gradient, :math:`-t\,\sigma(-t\theta\cdot\tilde u)\tilde u` or
     :math:`(\theta\cdot\tilde u - t)\tilde u`, is clipped to norm C, rounded to integers of norm at most :math:`2^{16}`
-    (checked in integers) and randomised. Any two gradients are at most 2C apart whatever the model is, so each report
+    (checked in integers) and randomised. Any two gradients are at most 2C apart for any model, so each report
     is private against a server that chooses its models at will.
 
     *Strange records.* No value raises: a missing feature is 0, a missing response the midpoint of its bounds, and an
@@ -332,7 +332,7 @@ class GradientProtocol(Protocol):
         spend(self.epsilon, self.delta, X)
         codes, target = encode_ball(X, self.data_norm), y
         if random_state is not None:
-            # The model and its round belong to the key: two rounds never share noise, whatever the records are.
+            # The model and its round belong to the key: two rounds never share noise, for any records.
             random_state = word_source(random_state, repr(self), f"round {number}", theta, codes, target)
         return self.randomizer.randomize(self._gradient(codes, target, theta), random_state)
 

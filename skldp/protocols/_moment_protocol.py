@@ -22,7 +22,7 @@ DEFAULT_WEIGHT = math.sqrt(0.5)
 
 @dataclass(frozen=True, kw_only=True)
 class _Moments(RegressionProtocol):
-    """What protocols of moments share, whatever the response is."""
+    """What protocols of moments share, for any kind of response."""
 
     mechanism: str = "sphere"
     y_weight: float = DEFAULT_WEIGHT

@@ -7,7 +7,7 @@ import numpy as np
 from skldp.exceptions import InvalidReportError
 
 _REACH = 11.0  # standard deviations; a sum of Gaussian noise is farther off once in 1e26 sums
-_BLOCK_ROWS = 1 << 20  # rows whose sums fit int64, whatever the budget: entries of reports are below 2**43
+_BLOCK_ROWS = 1 << 20  # rows whose sums fit int64 for any budget: entries of reports are below 2**43
 
 
 def column_sums(reports):

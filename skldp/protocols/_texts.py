@@ -1,4 +1,4 @@
-"""Limits of JSON texts from strangers, checked before anything is built from them."""
+"""Limits of JSON texts from unknown senders, checked before anything is built from them."""
 
 import json
 import re
