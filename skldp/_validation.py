@@ -10,7 +10,7 @@ converts records.
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Complex, Integral, Real
 
@@ -21,6 +21,8 @@ from skldp.exceptions import InvalidParameterError
 MIN_EPSILON = 1e-6
 MAX_EPSILON = 20.0
 _NARROWEST = 1e-290  # below this the arithmetic of a width overflows
+_DEEPEST = 8  # lists within lists that are looked into: one that holds itself has no end
+_SCALARS = frozenset((type(None), bool, int, float, complex, str, bytes))  # what values mostly are, to be told at once
 
 
 def check_real(value, name, hint="Give a number."):
@@ -268,11 +270,13 @@ def as_column(y, n_rows):
     return _owned(values)
 
 
-def without_mask(x):
+def without_mask(x, depth=_DEEPEST):
     """The same without masked arrays: what they hide is ``None``, or NaN among floats; all else is left as it is."""
-    if isinstance(x, (list, tuple)):
-        return [without_mask(item) for item in x] if _holds_mask(x) else x
-    if not isinstance(x, np.ma.MaskedArray):
+    if _is_a(x, (list, tuple)):
+        if not depth:
+            return None
+        return [without_mask(item, depth - 1) for item in x] if _holds_mask(x, depth) else x
+    if not _is_a(x, np.ma.MaskedArray):
         return x
     if x.dtype.names:
         return x.tolist()
@@ -285,7 +289,7 @@ def without_mask(x):
 
 def refuse_sparse(x):
     """Refuse records whose zeros can be told from the rest."""
-    if hasattr(x, "toarray"):
+    if hasattr(type(x), "toarray"):
         raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
 
 
@@ -295,17 +299,28 @@ def _plain(x):
         return x if x.ndim else x[None]
     refuse_sparse(x)
     x = without_mask(x)
-    if isinstance(x, (list, tuple)):
+    if _is_a(x, (list, tuple)):
         return _objects(x)
-    try:
-        values = np.asarray(x)
-    except Exception:  # its message could show a value
-        raise _not_records(x) from None
+    if (values := _converted(x)) is None:
+        raise _not_records(x)
     if values.dtype.names:
         return _objects(values.tolist())  # a record of named fields is a row
     if values.ndim == 0 and _is_container(values[()]):
         raise _not_records(x)
     return np.atleast_1d(values)
+
+
+def _converted(x):
+    """An array of what is no list; None for what will be none, without its error, which could show a value."""
+    try:
+        return np.asarray(without_mask(np.asanyarray(x)))
+    except Exception:
+        return None
+
+
+def _is_a(item, kinds):
+    """Like ``isinstance``, without asking the value what it is."""
+    return issubclass(type(item), kinds)
 
 
 def _not_records(x):
@@ -314,7 +329,7 @@ def _not_records(x):
 
 def _is_container(item):
     """Whether something that NumPy takes for a single value holds several: a set, a generator, a lazy table."""
-    return (isinstance(item, Iterable) and not isinstance(item, (str, bytes))) or hasattr(item, "collect")
+    return (_is_a(item, Iterable) and not _is_a(item, (str, bytes))) or hasattr(type(item), "collect")
 
 
 def _owned(values):
@@ -328,19 +343,19 @@ def _floats(values):
     with np.errstate(all="ignore"):
         if values.dtype.kind in "biuf":
             floats[...] = values
-        elif values.dtype.kind in "OSU":
+        elif values.dtype.kind in "OSUT":
             floats.reshape(-1)[:] = np.fromiter(map(_as_float, values.ravel().tolist()), np.float64, values.size)
     return floats
 
 
 def is_ragged(values):
     """Whether a plain array holds rows that differ in length."""
-    return values.ndim == 1 and values.dtype == object and any(map(_is_row, values))
+    return values.ndim == 1 and values.dtype == object and any(map(is_row, values))
 
 
 def _table(values, n_columns):
     if is_ragged(values):
-        one_record = len(values) == n_columns and not _is_row(values[0])
+        one_record = len(values) == n_columns and not is_row(values[0])
         values = _padded([values] if one_record else values, n_columns)
     elif values.ndim == 1:
         values = values.reshape((-1, 1) if n_columns in (1, None) else (1, -1))
@@ -350,8 +365,10 @@ def _table(values, n_columns):
     return values
 
 
-def _holds_mask(rows):
-    return any(isinstance(row, np.ma.MaskedArray) or (isinstance(row, (list, tuple)) and _holds_mask(row))
+def _holds_mask(rows, depth):
+    if not depth:
+        return True  # too deep to look
+    return any(_is_a(row, np.ma.MaskedArray) or (_is_a(row, (list, tuple)) and _holds_mask(row, depth - 1))
                for row in rows)
 
 
@@ -359,38 +376,55 @@ def _objects(rows):
     """An array of objects from a list, since NumPy would turn all numbers into text because of one text."""
     try:
         return np.array(rows, dtype=object, order="C")
-    except ValueError:  # NumPy cannot stack these rows, whose message would not show a value either
-        values = np.empty(len(rows), dtype=object)
-        values[:] = [list(row) if _is_row(row) else row for row in rows]
-        return values
+    except Exception:  # rows that NumPy cannot stack, or a value that raises when it is asked for its entries
+        return np.fromiter((_entries(row) if is_row(row) else row for row in rows), dtype=object, count=len(rows))
 
 
-def _is_row(item):
-    return isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0)
+def is_row(item):
+    """Whether something holds several values; a text does not."""
+    kind = type(item)
+    if kind in _SCALARS or issubclass(kind, (str, bytes, np.generic)):
+        return False
+    if issubclass(kind, np.ndarray):
+        return item.ndim > 0
+    return issubclass(kind, Sequence) or (hasattr(kind, "__array__") and hasattr(kind, "__len__"))
+
+
+def _entries(row):
+    """A row as a list; one without entries where it does not give them."""
+    try:
+        return list(row)
+    except Exception:
+        return []
 
 
 def _padded(rows, n_columns):
-    rows = [list(row) if _is_row(row) else [row] for row in rows]
+    rows = [_entries(row) if is_row(row) else [row] for row in rows]
     if n_columns is None:
         n_columns = Counter(map(len, rows)).most_common(1)[0][0]
     table = np.full((len(rows), n_columns), None, dtype=object)
     for place, row in enumerate(rows):
         if len(row) == n_columns:
-            table[place] = _flat(row)
+            table[place] = np.fromiter(flat(row), dtype=object, count=n_columns)
     return table
 
 
-def _flat(row):
-    """Entries of a row for an array of objects; what is a list itself is no value."""
-    return [None if _is_row(item) else item for item in row]
+def flat(row):
+    """Entries of a row; what is a list itself is no value, but missing."""
+    return [None if is_row(item) else item for item in row]
 
 
 def _as_float(value):
     try:
-        if isinstance(value, np.ndarray) or (isinstance(value, Complex) and not isinstance(value, Real)):
-            return np.nan
+        return _real(value)
+    except Exception:  # private values may be of any type, and none of them may raise
+        return np.nan
+
+
+def _real(value):
+    if isinstance(value, np.ndarray) or (isinstance(value, Complex) and not isinstance(value, Real)):
+        return np.nan
+    try:
         return float(value)
     except OverflowError:
         return np.inf if value > 0 else -np.inf
-    except Exception:  # private values may be of any type, and none of them may raise
-        return np.nan

@@ -115,7 +115,65 @@ def test_an_array_that_fails_shows_no_value():
 
     with pytest.raises(TypeError) as caught:
         door.as_floats(Hostile())
-    assert str(SECRET) not in str(caught.value) and caught.value.__cause__ is None
+    assert str(SECRET) not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+def raising(**methods):
+    """An object of a class with these methods, each of which raises with the value in its message."""
+    def raiser(error):
+        def method(self, *args, **kwargs):
+            raise error(f"the value {SECRET}")
+        return method
+
+    return type("Hostile", (), {name: raiser(error) for name, error in methods.items()})()
+
+
+def endless():
+    row = [SECRET]
+    row.append(row)
+    return row
+
+
+HOSTILE = {
+    "array": raising(__array__=RuntimeError), "entries": raising(__getitem__=RuntimeError, __len__=RuntimeError),
+    "float": raising(__float__=OverflowError), "comparison": raising(__float__=OverflowError, __gt__=RuntimeError),
+    "attributes": raising(__getattr__=RuntimeError), "endless": endless(),
+    "class": type("Hostile", (), {"__class__": property(lambda self: 1 / 0)})(),
+    "length": type("Hostile", (), {"__len__": lambda self: 1, "__getitem__": lambda self, place: 1 / 0})(),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_values_that_raise_when_they_are_asked_are_missing(name):
+    value = HOSTILE[name]
+    np.testing.assert_array_equal(door.as_float_table([[value, 1.0], [2.0, 3.0]], 2), [[np.nan, 1.0], [2.0, 3.0]])
+    np.testing.assert_array_equal(door.as_float_table([2.0, value, 3.0], 1), [[2.0], [np.nan], [3.0]])
+    np.testing.assert_array_equal(CategoryProtocol(categories=("a", "b")).codes(["a", value]), [0, -1])
+    assert ValueProtocol(n_features=2).privatize([[value, 1.0], [2.0, 3.0]]).shape == (2, 2)
+    assert len(skldp.LaplacePerturber().fit_transform([[value, 1.0], [2.0, 3.0]])) == 2
+    protocol = GradientProtocol(n_features=1)
+    assert len(GradientClient(protocol).gradient(protocol.start(), [[1.0], [2.0]], [1, value])) == 2
+
+
+def test_a_mask_behind_an_array_method_is_honoured():
+    class Lazy:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.array([171.0, 180.0], mask=[True, False])
+
+    np.testing.assert_array_equal(door.as_floats(Lazy()), [np.nan, 180.0])
+
+
+def test_numbers_in_texts_of_any_length():
+    texts = np.array(["1.5", "no number"], dtype=np.dtypes.StringDType())
+    np.testing.assert_array_equal(door.as_floats(texts), [1.5, np.nan])
+
+
+@pytest.mark.parametrize("kind", [pd.Series, polars.Series, pyarrow.array, range], ids=lambda kind: kind.__name__)
+def test_rows_of_several_lengths_are_rows_in_any_container(kind):
+    rows = [range(2), range(3)] if kind is range else [kind([0.0, 1.0]), kind([0.0, 1.0, 2.0])]
+    found = door.as_float_table(rows, 2)
+    assert found.shape == (2, 2) and np.isnan(found[1]).all()
 
 
 def test_one_record_of_several_values():

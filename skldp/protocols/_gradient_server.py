@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._validation import check_integer, check_positive, check_real
+from skldp._validation import check_integer, check_positive, check_real, is_row
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._base import Protocol
 from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
@@ -61,7 +61,7 @@ class GradientClient:
         """
         if isinstance(model, str):
             model = GradientModel.from_json(model)
-        one = np.ndim(y) == 0
+        one = not is_row(y)
         reports = self.protocol.privatize(x, y, model=model)
         return reports[0] if one else reports
 
