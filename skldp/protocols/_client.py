@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skldp._validation import check_positive
+from skldp._validation import check_positive, flat
 from skldp.exceptions import BudgetError, InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
 from skldp.protocols._base import Protocol
@@ -204,8 +204,8 @@ def _split_response(protocol, record, y):
     if isinstance(record, Mapping):
         columns = dict(record)
         if has_response and y is None and "y" in columns:
-            y = [columns.pop("y")]
-        return list(columns.values()), y
+            y = flat([columns.pop("y")])
+        return [flat(columns.values())], y
     is_row = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
     if has_response and y is None and is_row and len(record) == protocol.n_features + 1:
         return record[:-1], record[-1:]

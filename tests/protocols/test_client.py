@@ -218,6 +218,14 @@ def test_no_value_raises_or_warns():
             Client(LabelMomentProtocol(n_features=1)).report([value, value])
 
 
+@pytest.mark.parametrize("value", [[1.0, 2.0], (), np.zeros(2), np.ma.array([1.0, 2.0]), [[1.0]]])
+def test_a_list_as_a_value_of_a_dict_is_a_missing_value(value):
+    assert Client(ValueProtocol(n_features=2)).report({"a": value, "b": value}).shape == (1, 2)
+    client = Client(MomentProtocol(n_features=2))
+    report = client.report({"a": value, "b": 0.5, "y": value})
+    assert (client.report({"a": None, "b": 0.5, "y": None}) == report).all() and client.spent() == 1.0
+
+
 @pytest.mark.parametrize("value", [87654321.53125, 23456789.0])
 @pytest.mark.parametrize("protocol", [
     ValueProtocol(mechanism="laplace", bounds=(0, 2**32), n_levels=2**16),
