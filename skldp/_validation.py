@@ -281,7 +281,9 @@ def without_mask(x, depth=_DEEPEST):
     if x.dtype.names:
         return x.tolist()
     values, mask = np.array(np.ma.getdata(x), subok=False), np.ma.getmaskarray(x)
-    if values.dtype.kind != "f" and mask.any():
+    if not mask.any():
+        return values
+    if values.dtype.kind != "f":
         values = values.astype(object)
     values[mask] = np.nan if values.dtype.kind == "f" else None
     return values

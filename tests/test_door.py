@@ -156,6 +156,14 @@ def test_values_that_raise_when_they_are_asked_are_missing(name):
     assert len(GradientClient(protocol).gradient(protocol.start(), [[1.0], [2.0]], [1, value])) == 2
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u1", "?", "f4", "U3", "S3", "M8[D]", "c8", "O"])
+def test_a_mask_that_hides_nothing_changes_nothing(dtype):
+    values = np.array([1, 0, 1]).astype(dtype)
+    found = door.as_values(np.ma.array(values))
+    assert type(found) is np.ndarray and found.dtype == values.dtype and (found == values).all()
+    np.testing.assert_array_equal(door.as_floats(np.ma.array(values)), door.as_floats(values))
+
+
 def test_a_mask_behind_an_array_method_is_honoured():
     class Lazy:
         def __array__(self, dtype=None, copy=None):
