@@ -16,6 +16,7 @@ import pytest
 from skldp.privacy import Ledger, hockey_stick
 from skldp.privacy import _ledger as accounts
 from skldp.privacy._spending import counting, one_call, spend
+from skldp.protocols import ValueProtocol
 
 ROWS = np.arange(12.0).reshape(6, 2)
 needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
@@ -249,6 +250,21 @@ def test_older_children_that_work_on_their_own_are_told_of():
         with pytest.warns(UserWarning, match="could not see 1 child processes"), Ledger() as spent:
             pool.apply(sum, ([0.1] * 10**6,))
     assert "could not see" not in idle.summary() and "could not see 1 child" in spent.summary()
+
+
+def report_one_value():
+    ValueProtocol().privatize(0.5)
+
+
+@needs_fork
+@quiet_fork
+def test_older_children_that_report_a_single_value_are_told_of():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        for _ in range(5):
+            pool.apply(report_one_value)
+        time.sleep(0.1)
+        with pytest.warns(UserWarning, match="could not see 1 child processes"), Ledger():
+            pool.apply(report_one_value)
 
 
 def test_a_message_that_was_not_finished_is_told_of():
