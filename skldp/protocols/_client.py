@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skldp._validation import check_positive, flat
+from skldp._validation import check_positive, flat, is_row
 from skldp.exceptions import BudgetError, InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
 from skldp.protocols._base import Protocol
@@ -205,9 +205,11 @@ def _split_response(protocol, record, y):
         columns = dict(record)
         if has_response and y is None and "y" in columns:
             y = flat([columns.pop("y")])
-        return [flat(columns.values())], y
-    is_row = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
-    if has_response and y is None and is_row and len(record) == protocol.n_features + 1:
+        values = list(columns.values())
+        # A table of lists is another shape, to be told of; a list among values is a value that is none.
+        return values if all(map(is_row, values)) else [flat(values)], y
+    is_list = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
+    if has_response and y is None and is_list and len(record) == protocol.n_features + 1:
         return record[:-1], record[-1:]
     return record, y
 

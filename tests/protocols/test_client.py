@@ -218,9 +218,16 @@ def test_no_value_raises_or_warns():
             Client(LabelMomentProtocol(n_features=1)).report([value, value])
 
 
+def test_a_dict_of_lists_is_a_table():
+    client = Client(ValueProtocol(bounds=(0, 8)))
+    assert (client.report({"a": [3.0]}) == client.report(3.0)).all() and client.spent() == 1.0
+    with pytest.raises(ValueError, match="shape|records"):
+        Client(ValueProtocol(n_features=2)).report({"a": [3.0], "b": [3.0]})
+
+
 @pytest.mark.parametrize("value", [[1.0, 2.0], (), np.zeros(2), np.ma.array([1.0, 2.0]), [[1.0]]])
 def test_a_list_as_a_value_of_a_dict_is_a_missing_value(value):
-    assert Client(ValueProtocol(n_features=2)).report({"a": value, "b": value}).shape == (1, 2)
+    assert Client(ValueProtocol(n_features=2)).report({"a": value, "b": 0.5}).shape == (1, 2)
     client = Client(MomentProtocol(n_features=2))
     report = client.report({"a": value, "b": 0.5, "y": value})
     assert (client.report({"a": None, "b": 0.5, "y": None}) == report).all() and client.spent() == 1.0
