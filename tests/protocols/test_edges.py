@@ -5,8 +5,9 @@ import pytest
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, CategoryProtocol, ValueProtocol
+from skldp.protocols._client import _compared
 from skldp.protocols._client_ledger import Account, _Damaged
-from skldp.protocols._tallies import RowTally, Tally
+from skldp.protocols._tallies import PairTally, RowTally, Tally
 
 
 def test_negative_counts_of_values_are_refused():
@@ -61,3 +62,23 @@ def test_a_ledger_of_impossible_spending_is_damaged(epsilon, delta, count):
     assert Account.from_json(Account(spent={("id", 20.0, 0.0): 1}).to_json()).total() == (20, 0)
     with pytest.raises(_Damaged):
         Account.from_json(Account(spent={("id", epsilon, delta): count}).to_json())
+
+
+@pytest.mark.parametrize("mechanism, n_levels", [("gaussian", 2**17), ("laplace", 2**16), ("square_wave", 1024)])
+def test_values_of_different_codes_are_different_records(mechanism, n_levels):
+    """A memoised answer is given again for a value of the same code, and for no neighbour's."""
+    protocol = ValueProtocol(epsilon=1.0, delta=1e-5, bounds=(0, 1), mechanism=mechanism)
+    codes = np.arange(n_levels // 2 - 3, n_levels // 2 + 4)
+    for shift in (0.0, 0.4, -0.4):
+        x = ((codes + shift) / n_levels)[:, None]
+        assert (_compared(protocol, x, None)[0][:, 0] == codes).all()
+
+
+def test_pairs_that_count_more_often_than_single_precision_holds():
+    rows, often = np.array([[1, 1, 0], [0, 1, 1]], dtype=np.uint8), np.array([2**24 + 1, 2**40 + 1])
+    pairs = PairTally.of(rows, often).pairs
+    assert pairs.tolist() == [[often[0], often[0], 0], [often[0], often.sum(), often[1]], [0, often[1], often[1]]]
+
+
+def test_digests_of_records_have_128_bits():
+    assert len(bytes.fromhex(Account().digest(ValueProtocol(), [np.zeros(1)]))) == 16
