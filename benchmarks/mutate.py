@@ -189,7 +189,7 @@ def main():
         copies = Queue()
         for number in range(options.jobs):
             tree = Path(folder, str(number))
-            for name in ("skldp", "tests"):
+            for name in ("skldp", "tests", "docs"):  # tests compare tables of the guide
                 shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy(ROOT / "setup.cfg", tree)
             copies.put(tree)

@@ -1,0 +1,84 @@
+"""Files, rows and sums just beyond what is possible, and just within it."""
+
+import numpy as np
+import pytest
+
+from skldp.exceptions import InvalidReportError
+from skldp.protocols import Aggregate, CategoryProtocol, ValueProtocol
+from skldp.protocols._client import _compared
+from skldp.protocols._client_ledger import Account, _Damaged
+from skldp.protocols._tallies import PairTally, RowTally, Tally
+
+
+def test_negative_counts_of_values_are_refused():
+    protocol = ValueProtocol(n_levels=8, n_features=2)
+    sums = np.zeros((2, protocol.cells.n_cells), dtype=np.int64)
+    sums[:, 3] = 3
+    honest = Aggregate({protocol: Tally(3, sums)})
+    assert Aggregate.from_json(honest.to_json()).n_reports == 3
+    for column, place, change in ((0, [3, 4], [1, -1]), (1, [0, 3], [-1, 1]), (1, [3], [1]), (0, [3], [-1])):
+        wrong = sums.copy()
+        wrong[column, place] += change
+        with pytest.raises(InvalidReportError, match="does not hold sums"):
+            Aggregate.from_json(Aggregate({protocol: Tally(3, wrong)}).to_json())
+
+
+def test_many_reports_with_empty_cells_add():
+    """Sums that are zero, or equal, are no sign of integers that have wrapped around."""
+    protocol = ValueProtocol(n_levels=8)
+    sums = np.zeros((1, protocol.cells.n_cells), dtype=np.int64)
+    sums[0, [2, 5]] = 2**20, 2**20
+    total = Tally(2**21, sums) + Tally(2**21, sums[:, ::-1].copy())
+    assert total.n_reports == 2**22
+    assert (total.sums == sums + sums[:, ::-1]).all()
+
+
+def test_rows_of_the_wrong_type_are_no_rows():
+    protocol = CategoryProtocol(categories=list(range(10)), mechanism="subset")
+    reports = protocol.privatize([0, 1, 2])
+    honest = protocol.aggregate(reports, keep_rows=True).parts[protocol]
+    assert honest.fits(protocol)
+    rows, counts = honest.rows, honest.multiplicity
+    for wrong in ((rows.astype(np.int64), counts), (rows, counts.astype(np.int32)), (rows, counts[:, None]),
+                  (rows, counts.tolist()), (rows, counts * 0), (rows, counts + 1)):
+        assert not RowTally(honest.n_reports, *wrong, honest.width).fits(protocol)
+    assert not RowTally(honest.n_reports, rows, counts, 9).fits(protocol)
+
+
+@pytest.mark.parametrize("entry", [2**63, 2**63 + 1, -2**63, -2**63 - 1, 2.0**63, 10**30])
+def test_an_entry_just_past_int64_costs_its_row(entry):
+    protocol = ValueProtocol()
+    aggregate = protocol.aggregate([[0], [entry], ["no number"], [2**63 - 1], [1]], on_invalid="drop")
+    assert (aggregate.n_reports, aggregate.n_rejected) == (2, 3)
+
+
+def test_default_categories():
+    assert CategoryProtocol().categories == (0, 1)
+
+
+@pytest.mark.parametrize("epsilon, delta, count", [
+    (1.0, 0.0, 0), (1.0, 0.0, -1), (1.0, 0.0, 1.0), (0.0, 0.0, 1), (20.5, 0.0, 1), (1.0, 1.0, 1), (1.0, -0.1, 1)])
+def test_a_ledger_of_impossible_spending_is_damaged(epsilon, delta, count):
+    assert Account.from_json(Account(spent={("id", 20.0, 0.0): 1}).to_json()).total() == (20, 0)
+    with pytest.raises(_Damaged):
+        Account.from_json(Account(spent={("id", epsilon, delta): count}).to_json())
+
+
+@pytest.mark.parametrize("mechanism, n_levels", [("gaussian", 2**17), ("laplace", 2**16), ("square_wave", 1024)])
+def test_values_of_different_codes_are_different_records(mechanism, n_levels):
+    """A memoised answer is given again for a value of the same code, and for no neighbour's."""
+    protocol = ValueProtocol(epsilon=1.0, delta=1e-5, bounds=(0, 1), mechanism=mechanism)
+    codes = np.arange(n_levels // 2 - 3, n_levels // 2 + 4)
+    for shift in (0.0, 0.4, -0.4):
+        x = ((codes + shift) / n_levels)[:, None]
+        assert (_compared(protocol, x, None)[0][:, 0] == codes).all()
+
+
+def test_pairs_that_count_more_often_than_single_precision_holds():
+    rows, often = np.array([[1, 1, 0], [0, 1, 1]], dtype=np.uint8), np.array([2**24 + 1, 2**40 + 1])
+    pairs = PairTally.of(rows, often).pairs
+    assert pairs.tolist() == [[often[0], often[0], 0], [often[0], often.sum(), often[1]], [0, often[1], often[1]]]
+
+
+def test_digests_of_records_have_128_bits():
+    assert len(bytes.fromhex(Account().digest(ValueProtocol(), [np.zeros(1)]))) == 16
