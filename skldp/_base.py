@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._budgets import cohorts
+from skldp._door import without_mask
 from skldp._influence import influence
 from skldp._report_checks._check import WARNING_LEVEL, ReportCheck, check_aggregate, listed, rows_of
 from skldp._streams import Counter, add_up
-from skldp._validation import check_integer, warn_large_delta, without_mask
+from skldp._validation import check_integer, warn_large_delta
 from skldp.exceptions import ImplausibleReportsWarning, InvalidParameterError, InvalidReportError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field

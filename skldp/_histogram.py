@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._base import BaseLDPEstimator
 from skldp._categories import check_list, distinct_rows
+from skldp._door import as_values
 from skldp._streams import Counter
-from skldp._validation import as_values, check_fraction, check_integer, check_positive
+from skldp._validation import check_fraction, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models._category_likelihoods import CountLikelihood, unbiased
 from skldp.models._histogram import histogram_model, likelihood_kind

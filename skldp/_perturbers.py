@@ -8,16 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skldp._validation import (
-    as_floats,
-    as_table,
-    as_values,
-    check_epsilon,
-    check_positive,
-    is_ragged,
-    split_budget,
-    warn_large_delta,
-)
+from skldp._door import as_floats, as_table, as_values, is_ragged
+from skldp._validation import check_epsilon, check_positive, split_budget, warn_large_delta
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._sphere import Sphere

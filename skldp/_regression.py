@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from skldp._base import BaseLDPEstimator
+from skldp._door import without_mask
 from skldp._limits import MAX_FEATURES
-from skldp._validation import check_positive, without_mask
+from skldp._validation import check_positive
 from skldp.exceptions import InvalidParameterError
 
 

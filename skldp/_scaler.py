@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skldp._door import as_floats
 from skldp._perturbers import private_table, refuse_complex
-from skldp._validation import as_floats, check_bounds, check_positive
+from skldp._validation import check_bounds, check_positive
 from skldp.exceptions import InvalidParameterError
 
 

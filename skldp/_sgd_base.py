@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skldp._base import sampling_seed
-from skldp._validation import check_epsilon, check_integer, warn_large_delta, without_mask
+from skldp._door import without_mask
+from skldp._validation import check_epsilon, check_integer, warn_large_delta
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._gradient_protocol import GradientProtocol

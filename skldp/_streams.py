@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 from joblib import Parallel, delayed
 
-from skldp._validation import as_table
+from skldp._door import as_table
 from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol

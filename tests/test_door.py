@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import skldp
-import skldp._validation as door
+import skldp._door as door
 from skldp.protocols import (
     CategoryProtocol,
     GradientClient,

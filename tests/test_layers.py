@@ -10,7 +10,7 @@ import skldp
 ROOT = pathlib.Path(skldp.__file__).parent
 LAYERS = {
     "exceptions": -1, "_limits": -1,
-    "_validation": 0, "_categories": 0.5, "_simplex": 0, "_show_versions": 0,
+    "_door": 0, "_validation": 0, "_categories": 0.5, "_simplex": 0, "_show_versions": 0,
     "privacy": 1,
     "mechanisms": 2,
     "protocols": 3,

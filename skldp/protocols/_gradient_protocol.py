@@ -11,18 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
+from skldp._door import as_column, as_float_table, as_floats
 from skldp._limits import MAX_CLASSES, MAX_FEATURES, MAX_REPORTS
-from skldp._validation import (
-    as_column,
-    as_float_table,
-    as_floats,
-    check_bounds,
-    check_delta,
-    check_epsilon,
-    check_integer,
-    check_length,
-    check_positive,
-)
+from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_length, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
