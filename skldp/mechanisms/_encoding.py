@@ -4,7 +4,6 @@ import numpy as np
 
 from skldp._door import as_floats, as_values
 
-
 BALL_RADIUS = 2**16  # integer radius of an encoded ball
 _BLOCK = 1 << 15  # values per block: the temporaries stay in the processor's cache
 _LARGEST = np.finfo(np.float64).max
