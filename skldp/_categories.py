@@ -1,5 +1,6 @@
 """Public categories, and the numbers of the categories of records."""
 
+import struct
 from decimal import Decimal
 from numbers import Integral, Real
 
@@ -10,6 +11,8 @@ from skldp._validation import check_length
 from skldp.exceptions import InvalidParameterError
 
 _NUMBERS = (int, float, Real, np.bool_)  # the first two are found faster than by asking whether they are real
+_KEYED = (*_NUMBERS, Decimal)
+_bytes_of_float = struct.Struct("<d").pack
 
 
 def check_categories(categories, X):
@@ -76,14 +79,14 @@ def row_codes(X, categories):
     ----------
     X : ndarray of shape (n, k)
         Values of any type; none of them raises.
-    categories : ndarray of tuples, shape (d,)
+    categories : sequence of tuples, of length d
         The known rows.
 
     Returns
     -------
     ndarray of int64
     """
-    numbers = {_key(value): number for number, value in enumerate(categories.tolist())}
+    numbers = {_key(value): number for number, value in enumerate(categories)}
     rows = (tuple(row) for row in X.tolist())
     return np.fromiter((_lookup(numbers, row) for row in rows), dtype=np.int64, count=len(X))
 
@@ -107,15 +110,15 @@ def _key(value):
         return tuple(map(_key, value))
     if isinstance(value, bytes):
         return b"bytes " + value
-    if not isinstance(value, (*_NUMBERS, Decimal)) or value != value:
+    if not isinstance(value, _KEYED) or value != value:
         return value
     try:
         number = float(value)
     except OverflowError:
         return value  # of more than 308 digits: a short text has too few of these to matter
     if number == value:
-        return b"number " + repr(number + 0.0).encode()  # the sum makes the two zeros one
-    return b"number " + str(int(value)).encode() if isinstance(value, (int, Integral)) else value
+        return b"number " + _bytes_of_float(number + 0.0)  # the sum makes the two zeros one
+    return b"whole number " + str(int(value)).encode() if isinstance(value, (int, Integral)) else value
 
 
 def _lookup(numbers, value):

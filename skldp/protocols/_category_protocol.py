@@ -103,8 +103,9 @@ class CategoryProtocol(Protocol):
     def codes(self, X: ArrayLike) -> np.ndarray:
         """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
         rows = as_table(X, self.n_features)
-        known = check_list(self.categories, self.n_features)
-        return category_codes(rows[:, 0], known) if self.n_features == 1 else row_codes(rows, known)
+        if self.n_features > 1:
+            return row_codes(rows, self.categories)  # which were checked: that takes as long as the search itself
+        return category_codes(rows[:, 0], check_list(self.categories))
 
     def _plain(self, X, y):
         return self.codes(X), None

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skldp import _limits
+from skldp import _categories, _limits
 from skldp._categories import category_codes, check_list
 from skldp._limits import LIMITS
 from skldp._regression import features_of
@@ -328,6 +328,17 @@ def test_numbers_whose_hashes_are_equal_are_looked_up_in_time():
     protocol = CategoryProtocol(categories=rows, mechanism="rr", n_features=2)
     assert protocol.codes([rows[7], (1, 1)]).tolist() == [7, -1]
     assert time.process_time() - start < 2
+
+
+def test_rows_of_categories_are_read_twice_at_most(monkeypatch):
+    # Once to see that they are distinct, once to find a record: a third time is more than a second for 1 MB of them.
+    keyed, key = [], _categories._key
+    monkeypatch.setattr(_categories, "_key", lambda value: keyed.append(None) or key(value))
+    rows = tuple((number, 0) for number in range(1000))
+    published = CategoryProtocol(categories=rows, mechanism="rr", n_features=2).to_json()
+    keyed.clear()
+    assert Protocol.from_json(published).privatize([rows[7]]).shape == (1, 1)
+    assert len(keyed) <= 2 * 3 * len(rows) + 3
 
 
 def test_equal_numbers_are_one_category():
