@@ -140,7 +140,14 @@ class RowTally:
         shape = (len(self.multiplicity), -(-protocol.width // 8))
         if self.width != protocol.width or self.rows.shape != shape or (self.multiplicity < 1).any():
             return False
-        return sum(self.multiplicity.tolist()) == self.n_reports and bool(protocol.check(self.unpacked()).all())
+        if sum(self.multiplicity.tolist()) != self.n_reports:
+            return False
+        rows = self.unpacked()
+        return self._distinct(rows) and bool(protocol.check(rows).all())
+
+    def _distinct(self, rows):
+        """Whether no row comes twice, or again with other bits after its end: copies would not look like copies."""
+        return np.array_equal(np.packbits(rows, axis=1), self.rows) and len(np.unique(self.rows, axis=0)) == len(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,14 @@ def test_rows_that_are_kept_come_back():
         same(aggregate, Aggregate.from_json(aggregate.to_json()))
 
 
+@pytest.mark.parametrize("rows", [[0b10000000, 0b10000000], [0b10000000, 0b10000001]])
+def test_copies_of_a_row_cannot_pose_as_different_rows(rows):
+    protocol = CategoryProtocol(categories=(0, 1, 2, 3), mechanism="oue")
+    tally = RowTally(2, np.array(rows, dtype=np.uint8)[:, None], np.array([1, 1]), 4)
+    with pytest.raises(InvalidReportError, match="does not hold sums of reports"):
+        Aggregate.load(stored(Aggregate({protocol: tally})))
+
+
 def test_many_clients_in_a_corner_are_honest():
     """Clamps at few standard deviations, where clipping is common, and sums as large as they get."""
     for protocol in (MomentProtocol(epsilon=0.5, delta=0.3, n_features=1, mechanism="gaussian"),
