@@ -97,7 +97,7 @@ def check_bounds(bounds, name="bounds"):
         raise InvalidParameterError(
             f"{name} must be finite with lower < upper and a finite width, got ({lower!r}, {upper!r})."
         )
-    return lower, upper
+    return lower + 0.0, upper + 0.0  # one zero, not two
 
 
 def check_positive(value, name):

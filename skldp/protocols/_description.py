@@ -15,6 +15,7 @@ VERSION = 1
 KINDS: dict = {}  # every kind of protocol by its name
 
 ADDED_LATER = {"subset_size"}  # fields that older files lack; they mean the default
+_LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or whole numbers
 _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
 
 
@@ -33,7 +34,9 @@ def canonical(description):
 
 def digest(protocol):
     """Digest of the description of a protocol, of 128 bits."""
-    return _digest(describe(protocol), 16)
+    description = describe(protocol)
+    return _digest({**description, **{name: _in_one_spelling(description[name]) for name in _LABELS & set(description)}},
+                   16)
 
 
 def is_id_of(text, description, protocol=None):
@@ -156,6 +159,14 @@ def _no_privacy():
 def _freeze(value):
     """JSON knows lists only; a description is made of tuples."""
     return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
+
+
+def _in_one_spelling(value):
+    """Labels that are equal, such as 1, 1.0 and true, as one of them."""
+    if isinstance(value, tuple):
+        return tuple(map(_in_one_spelling, value))
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole else value
 
 
 def _plain(value):

@@ -59,6 +59,7 @@ class RecordProtocol(BoundedProtocol):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
+        object.__setattr__(self, "centred", bool(self.centred))
         self.randomizer  # an impossible budget is an error here, not on the first client
 
     @property

@@ -10,7 +10,18 @@ import pytest
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.mechanisms import SquareWave
 from skldp.mechanisms._square_wave import automatic_window
-from skldp.protocols import Aggregate, CategoryProtocol, MomentProtocol, Protocol, ValueProtocol
+from skldp.protocols import (
+    Aggregate,
+    CategoryProtocol,
+    GradientClient,
+    GradientProtocol,
+    GradientServer,
+    LabelRecordProtocol,
+    MomentProtocol,
+    Protocol,
+    RecordProtocol,
+    ValueProtocol,
+)
 from tests.protocols.test_files import CASES, cases
 
 LETTERS = tuple("abcdefghijklmnop")
@@ -137,3 +148,29 @@ def test_files_whose_numbers_another_program_wrote_in_its_own_way():
     assert Aggregate.from_json(text.replace('"epsilon": 1.0,', '"epsilon": 1,')).protocol == protocol
     with pytest.raises(InvalidReportError, match="has been changed"):
         Aggregate.from_json(text.replace('"epsilon": 1.0,', '"epsilon": 1.5,'))
+
+
+@pytest.mark.parametrize("kind, name, values", [
+    (CategoryProtocol, "categories", [(0, 1), (0.0, 1.0), (False, True), (-0.0, 1), np.array([0, 1], dtype=np.uint8)]),
+    (CategoryProtocol, "categories", [(0, 1, "a"), (0.0, True, "a")]),
+    (GradientProtocol, "classes", [(-1, 1), (-1.0, 1.0)]), (LabelRecordProtocol, "classes", [(0, 1), (False, True)]),
+    (ValueProtocol, "bounds", [(0, 1), (-0.0, 1)]), (MomentProtocol, "bounds_y", [(-1, 0), (-1, -0.0)]),
+    (RecordProtocol, "centred", [True, 1, np.True_])])
+def test_equal_protocols_have_equal_ids(kind, name, values):
+    protocols = [kind(**{name: value}) for value in values]
+    assert len(set(protocols)) == len({protocol.id for protocol in protocols}) == 1
+
+
+def test_rows_that_are_equal_have_equal_ids_and_no_others():
+    rows = [((0, "a"), (1, "b")), ((0.0, "a"), (True, "b")), ((0, "a"), (1.5, "b")), ((0, "a"), ("1", "b"))]
+    ids = [CategoryProtocol(categories=row, n_features=2).id for row in rows]
+    assert ids[0] == ids[1] and len(set(ids)) == 3
+
+
+def test_labels_that_another_program_wrote_in_its_own_way():
+    protocol = CategoryProtocol(categories=(0.0, 1.0, 2.0))
+    text = protocol.aggregate(protocol.privatize([1.0, 2.0])).to_json()
+    assert Aggregate.from_json(text.replace("[0.0, 1.0, 2.0]", "[0, 1, 2]")).protocol == protocol
+    protocol = GradientProtocol(classes=(-1.0, 1.0))
+    client = GradientClient(protocol.to_json().replace("[-1.0, 1.0]", "[-1, 1]"))
+    assert client.gradient(GradientServer(protocol).round(), [0.3], 1).shape == (2,)
