@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from skldp._limits import MAX_REPORTS
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._description import canonical, parse
 from skldp.protocols._whole_files import regular_file, try_lock, write_whole
@@ -103,8 +104,9 @@ class Account:
         if len(key) != 32 or fields.pop("checksum") != _checksum(key, fields):
             raise _Damaged
         spent = {(row["protocol"], row["epsilon"], row["delta"]): row["n_reports"] for row in fields["spent"]}
-        if not all(0 < epsilon <= 20 and 0 <= delta < 1 and type(count) is int and count > 0
-                   for (_, epsilon, delta), count in spent.items()):
+        if len(spent) < len(fields["spent"]) or not all(
+                0 < epsilon <= 20 and 0 <= delta < 1 and type(count) is int and 0 < count <= MAX_REPORTS
+                for (_, epsilon, delta), count in spent.items()):
             raise _Damaged
         return cls(key, spent, {row["record"]: (row["protocol"], row["dtype"], row["report"])
                                 for row in fields["answers"]})

@@ -431,7 +431,9 @@ def row_with(place, **values):
     (fields_with(spent=None), "damaged"), (fields_with(answers=3), "damaged"),
     (row_with("spent", epsilon=-5.0), "damaged"), (row_with("spent", epsilon=NAN), "damaged"),
     (row_with("spent", delta=[]), "damaged"), (row_with("spent", n_reports=1.5), "damaged"),
-    (row_with("spent", n_reports=-10**400), "damaged"), (row_with("answers", record=[]), "damaged"),
+    (row_with("spent", n_reports=-10**400), "damaged"), (row_with("spent", n_reports=10**400), "damaged"),
+    (lambda text: fields_with(spent=2 * json.loads(text)["spent"])(text), "damaged"),
+    (row_with("answers", record=[]), "damaged"),
     (row_with("answers", report="AAAA"), "damaged"), (row_with("answers", report="?"), "damaged"),
     (row_with("answers", report=None), "damaged"), (row_with("answers", dtype="object"), "damaged"),
     (row_with("answers", report="/38="), "damaged"), (None, "gone")])
