@@ -35,8 +35,8 @@ def canonical(description):
 def digest(protocol):
     """Digest of the description of a protocol, of 128 bits."""
     description = describe(protocol)
-    return _digest({**description, **{name: _in_one_spelling(description[name]) for name in _LABELS & set(description)}},
-                   16)
+    labels = {name: _in_one_spelling(description[name]) for name in _LABELS & set(description)}
+    return _digest({**description, **labels}, 16)
 
 
 def is_id_of(text, description, protocol=None):
@@ -158,19 +158,18 @@ def _no_privacy():
 
 def _freeze(value):
     """JSON knows lists only; a description is made of tuples."""
-    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def _in_one_spelling(value):
     """Labels that are equal, such as 1, 1.0 and true, as one of them."""
     if isinstance(value, tuple):
         return tuple(map(_in_one_spelling, value))
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole else value
+    return int(value) if isinstance(value, int) or isinstance(value, float) and value.is_integer() else value
 
 
 def _plain(value):
     """A value that JSON can hold: NumPy's numbers are not."""
     if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
+        return tuple(map(_plain, value))
     return value.item() if hasattr(value, "item") else value
