@@ -42,16 +42,18 @@ def test_randomised_response(epsilon, k):
 
 @everyone
 @pytest.mark.parametrize("k", [2, 5, 40])
-def test_subset_selection(epsilon, k):
+@pytest.mark.parametrize("n", [3, 66])
+def test_subset_selection(epsilon, k, n):
+    """A few rows, and so many that they are drawn together."""
     mechanism = SubsetSelection(epsilon=epsilon, n_categories=k)
     threshold, size = mechanism._threshold, mechanism.subset_size
     assert threshold == largest_private(epsilon, size, k - size, Fraction(2 * size * k, WORD))
     assert mechanism.p == threshold / WORD
     assert mechanism.q == pytest.approx((size - mechanism.p) / (k - 1), rel=1e-12), "a subset has `size` members"
     for record, word in itertools.product((0, k // 2, k - 1), (0, WORD // 3, WORD - 1)):
-        source = Scripted([0] * 3 + around(threshold) + [word] * 3 * size)
-        reports = mechanism._draw(np.full(3, record), source)
-        assert reports[:, record].tolist() == [1, 0, 0]
+        source = Scripted([0] * n + around(threshold) * (n // 3) + [word] * n * size)
+        reports = mechanism._draw(np.full(n, record), source)
+        assert reports[:, record].tolist() == [1, 0, 0] * (n // 3)
         assert (reports.sum(axis=1) == size).all() and not source.left
 
 
