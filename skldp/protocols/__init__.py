@@ -4,7 +4,8 @@ from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._client import Client
-from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
+from skldp.protocols._gradient_model import GradientModel
+from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol

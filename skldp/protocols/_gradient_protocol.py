@@ -1,7 +1,5 @@
 """The gradient of each client's loss at a public model."""
 
-import json
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -12,7 +10,7 @@ from scipy.special import expit
 
 from skldp._categories import category_codes, check_list
 from skldp._door import as_column, as_float_table, as_floats
-from skldp._limits import MAX_CLASSES, MAX_FEATURES, MAX_REPORTS
+from skldp._limits import MAX_CLASSES, MAX_FEATURES
 from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_length, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
@@ -22,80 +20,14 @@ from skldp.privacy._spending import spend
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol, warn_seeded
-from skldp.protocols._description import describe, is_id_of, parse
+from skldp.protocols._description import describe, is_id_of
+from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box, within_sphere
 from skldp.protocols._tallies import Tally
 
 LOSSES = ("logistic", "squared")
 MECHANISMS = ("gaussian", "sphere")
 _LARGEST_PREDICTION = 1e150  # a hostile model predicts no more than this, so that no product overflows
-
-
-@dataclass(frozen=True)
-class GradientModel:
-    """The public model that one group of clients is sent.
-
-    Parameters
-    ----------
-    protocol_id : str
-        ``id`` of the protocol that the model belongs to.
-    round : int
-        Number of rounds before this one.
-    theta : tuple of float
-        Parameters in the scaled coordinates of :class:`GradientProtocol`, the constant's last.
-
-    Examples
-    --------
-    >>> from skldp.protocols import GradientModel, GradientProtocol
-    >>> start = GradientProtocol(n_features=2).start()
-    >>> GradientModel.from_json(start.to_json()) == start, start.theta
-    (True, (0.0, 0.0, 0.0))
-    """
-
-    protocol_id: str
-    round: int
-    theta: tuple
-
-    def __post_init__(self):
-        object.__setattr__(self, "round", check_integer(self.round, "round", 0))
-        _check_length(self.theta)
-        object.__setattr__(self, "theta", tuple(map(float, self.theta)))
-        if not all(map(math.isfinite, self.theta)):
-            raise InvalidParameterError("The model has parameters that are not finite. Ask the server for another.")
-
-    def to_json(self) -> str:
-        """Return the model as JSON text, to be sent.
-
-        Returns
-        -------
-        str
-        """
-        return json.dumps({"protocol_id": self.protocol_id, "round": self.round, "theta": self.theta})
-
-    @staticmethod
-    def from_json(text: str | bytes) -> "GradientModel":
-        """Read a model.
-
-        Parameters
-        ----------
-        text : str
-            What :meth:`to_json` returned.
-
-        Returns
-        -------
-        GradientModel
-        """
-        fields = parse(text, "a model")
-        if set(fields) != {"protocol_id", "round", "theta"} or not isinstance(fields["protocol_id"], str):
-            raise _no_model()
-        theta = fields["theta"]
-        if not isinstance(theta, list) or not all(type(value) in (int, float) for value in theta):
-            raise _no_model()
-        number = check_integer(fields["round"], "round", 0, MAX_REPORTS)  # no round is without a report
-        try:
-            return GradientModel(fields["protocol_id"], number, tuple(map(float, theta)))
-        except OverflowError:  # a whole number that no float holds
-            raise _no_model() from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,17 +303,6 @@ class GradientProtocol(Protocol):
         if not within_box(sums, 2**63 - 1):
             raise too_many_reports()
         return Tally(len(reports), sums.astype(np.int64))
-
-
-def _no_model():
-    return InvalidParameterError("This is no model: it must be the JSON text that a server sent.")
-
-
-def _check_length(theta):
-    """Refuse a model with more parameters than any protocol has, before they become floats."""
-    if hasattr(theta, "__len__") and len(theta) > MAX_FEATURES + 1:
-        raise InvalidParameterError(f"The model has {len(theta)} parameters, and a protocol has at most "
-                                    f"{MAX_FEATURES} features and a constant. Ask the server for another.")
 
 
 def _check_choice(value, name, known):

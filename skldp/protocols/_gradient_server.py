@@ -11,7 +11,8 @@ from skldp._door import is_row
 from skldp._validation import check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._base import Protocol
-from skldp.protocols._gradient_protocol import GradientModel, GradientProtocol
+from skldp.protocols._gradient_model import GradientModel
+from skldp.protocols._gradient_protocol import GradientProtocol
 
 SCHEDULES = ("constant", "invscaling", "optimal")
 
