@@ -320,3 +320,16 @@ def test_clamps_leave_room_for_the_noise(make, room):
 def test_shrinking_ends_when_every_row_is_inside():
     codes = _shrink(np.array([[8.0, 0.0], [9.0, 0.0], [-9.0, 9.0], [0.0, -30.0]]), 8)
     assert codes.tolist() == [[8, 0], [8, 0], [-5, 5], [0, -8]]
+
+
+@pytest.mark.parametrize("mechanism, record", [
+    (Gaussian(epsilon=math.inf, n_features=3), [[0.3, -0.2, 0.1]]),
+    (GaussianMoments(epsilon=math.inf, n_features=2), [[0.3, -0.2, 0.1]]),
+    (LabelledRecord(epsilon=math.inf, n_features=2), [[0.3, -0.2, 1.0]])], ids=lambda value: type(value).__name__)
+def test_without_noise_one_changed_entry_is_impossible(mechanism, record):
+    report = mechanism.randomize(record).astype(np.int64)
+    assert mechanism.log_prob(report, record).tolist() == [0.0]
+    for place in range(report.shape[1]):
+        other = report.copy()
+        other[0, place] -= 1
+        assert mechanism.log_prob(other, record).tolist() == [-math.inf]
