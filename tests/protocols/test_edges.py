@@ -82,3 +82,9 @@ def test_pairs_that_count_more_often_than_single_precision_holds():
 
 def test_digests_of_records_have_128_bits():
     assert len(bytes.fromhex(Account().digest(ValueProtocol(), [np.zeros(1)]))) == 16
+
+
+def test_the_text_of_an_account_shows_neither_key_nor_answers():
+    account = Account(answers={"0123": ("id", "int16", "c2VjcmV0")})
+    text = repr(account)
+    assert account.key.hex() not in text and repr(account.key) not in text and "c2VjcmV0" not in text

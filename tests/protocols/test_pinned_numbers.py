@@ -96,7 +96,8 @@ def test_every_report_has_a_cell_of_the_right_width():
     found = gaussian.cells.index(np.array([low, low + width - 1, low + width, high]))
     assert found.tolist() == [0, 0, 1, gaussian.cells.n_cells - 1]
     step = 3 / 2**16
-    assert gaussian.cells.centres[0] == pytest.approx(5 + (low + (width - 1) / 2) * step)
+    centres = 5 + (low + np.arange(gaussian.cells.n_cells) * width + (width - 1) / 2) * step
+    np.testing.assert_allclose(gaussian.cells.centres, centres, rtol=1e-12)
     assert gaussian.cells.noise_scale == pytest.approx(step * math.sqrt(scale**2 + width**2 / 12), rel=1e-12)
 
 
@@ -160,6 +161,14 @@ def test_sums_of_products_are_exact(n_reports):
     rows = [(1, *row) for row in reports.tolist()]
     expected = [[sum(row[i] * row[j] for row in rows) for j in range(3)] for i in range(3)]
     assert found.tolist() == expected
+
+
+def test_sums_of_products_of_the_largest_words_are_exact():
+    """Small negative numbers have low words of ones: a block of their products comes near to the 53 bits of a float."""
+    protocol = RecordProtocol(epsilon=0.01, n_features=1)
+    reports = np.random.default_rng(0).choice([-1, -2, -3], size=(4096, 2))
+    found = protocol.aggregate(reports).parts[protocol].sums
+    assert found[1:, 1:].tolist() == (reports.T @ reports).tolist()
 
 
 @pytest.mark.parametrize("n_reports", [1, 2**14, 2**14 + 7])
