@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skldp.exceptions import InvalidReportError
-from skldp.protocols import Aggregate, CategoryProtocol, ValueProtocol
+from skldp.protocols import Aggregate, CategoryProtocol, RecordProtocol, ValueProtocol
 from skldp.protocols._client import _compared
 from skldp.protocols._client_ledger import Account, _Damaged
 from skldp.protocols._tallies import PairTally, RowTally, Tally
@@ -88,3 +88,17 @@ def test_the_text_of_an_account_shows_neither_key_nor_answers():
     account = Account(answers={"0123": ("id", "int16", "c2VjcmV0")})
     text = repr(account)
     assert account.key.hex() not in text and repr(account.key) not in text and "c2VjcmV0" not in text
+
+
+def test_sums_of_records_end_at_the_clamps():
+    """Reports that are all at a clamp are possible; one more in any sum is not."""
+    protocol = RecordProtocol(n_features=1)
+    top = protocol.randomizer.clamp[1]
+    part = protocol.aggregate(np.full((3, 2), top)).parts[protocol]
+    assert part.sums.tolist() == [[3, 3 * top, 3 * top], [3 * top, 3 * top**2, 3 * top**2],
+                                  [3 * top, 3 * top**2, 3 * top**2]]
+    assert part.fits(protocol)
+    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
+        wrong = part.sums.copy()
+        wrong[i, j] = wrong[j, i] = wrong[i, j] + 1
+        assert not Tally(3, wrong).fits(protocol)

@@ -47,7 +47,7 @@ def test_other_defaults():
     assert [ValueProtocol(mechanism=name, delta=1e-5).n_levels for name in ("laplace", "gaussian")] == [2**16, 2**16]
     assert GradientProtocol(loss="squared").bounds_y == (-1.0, 1.0)
     category = CategoryProtocol(categories=[0, 1])
-    assert (category.epsilon, category.delta) == (1.0, 0.0)
+    assert (category.epsilon, category.delta, category.n_features) == (1.0, 0.0, 1)
     assert MomentProtocol(mechanism="gaussian").delta == LabelMomentProtocol(mechanism="gaussian").delta == 1e-5
 
 
@@ -87,8 +87,10 @@ def test_every_report_has_a_cell_of_the_right_width():
     assert found.tolist() == [0, 0, 1, 1, 2, 150, 151, 152, 152]
     np.testing.assert_allclose(laplace.centres[[0, 1, 2, 151, 152]], [0, 0.005, 0.025, 3.0, 3])
     assert ValueProtocol(epsilon=20.0, n_levels=640, mechanism="laplace").cells.cell_width == 1
-    assert ValueProtocol(epsilon=2.0, n_levels=640, mechanism="laplace").cells.cell_width == 5
-    assert ValueProtocol(epsilon=8.0, n_levels=2560, mechanism="laplace").cells.cell_width == 5
+    for n_levels, width in ((640, 5), (639, 4)):  # 128 cells inside the bounds
+        assert ValueProtocol(epsilon=1.0, n_levels=n_levels, mechanism="laplace").cells.cell_width == width
+    for n_levels, width in ((2560, 5), (2559, 4)):  # 64 cells in a scale of 320
+        assert ValueProtocol(epsilon=8.0, n_levels=n_levels, mechanism="laplace").cells.cell_width == width
     gaussian = ValueProtocol(epsilon=1.0, delta=1e-5, mechanism="gaussian", bounds=(2, 8))
     scale, (low, high) = gaussian.randomizer.scale, gaussian.randomizer.clamp
     width = int(scale / 16)
