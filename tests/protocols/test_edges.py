@@ -43,6 +43,11 @@ def test_rows_of_the_wrong_type_are_no_rows():
                   (rows, counts.tolist()), (rows, counts * 0), (rows, counts + 1)):
         assert not RowTally(honest.n_reports, *wrong, honest.width).fits(protocol)
     assert not RowTally(honest.n_reports, rows, counts, 9).fits(protocol)
+    assert not RowTally(float(honest.n_reports), rows, counts, honest.width).fits(protocol)
+    assert not RowTally(honest.n_reports, rows, counts, float(honest.width)).fits(protocol)
+    response = CategoryProtocol(mechanism="rr")
+    one_bit = RowTally(3, np.array([[128]], dtype=np.uint8), np.array([3]), 1)
+    assert not one_bit.fits(response), "randomised response sends no bits"
 
 
 @pytest.mark.parametrize("entry", [2**63, 2**63 + 1, -2**63, -2**63 - 1, 2.0**63, 10**30])

@@ -69,7 +69,10 @@ def test_values_at_the_clamps_are_counted_and_beyond_them_refused(mechanism):
     low, high = protocol.randomizer.clamp
     assert protocol.check(np.array([[low - 1], [low], [high], [high + 1]])).tolist() == [False, True, True, False]
     assert protocol.check(np.array([[low], [high]])).all()
-    assert not protocol.check(np.array([[low], [high + 1]])).all() and not protocol.check(np.array([[low - 1]])).any()
+    # Beyond one end only: a batch is judged by its smallest and by its largest report.
+    assert protocol.check(np.array([[low], [high + 1]])).tolist() == [True, False]
+    assert protocol.check(np.array([[low - 1], [high]])).tolist() == [False, True]
+    assert not protocol.check(np.array([[low - 1]])).any() and not protocol.check(np.array([[high + 1]])).any()
     sums = protocol.aggregate(np.array([[low], [high], [high]])).parts[protocol].sums
     assert sums.shape == (1, protocol.cells.n_cells)
     assert (sums[0, 0], sums[0, -1], sums.sum()) == (1, 2, 3), "the first and the last cell hold the ends"
