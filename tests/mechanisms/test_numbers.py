@@ -333,3 +333,10 @@ def test_without_noise_one_changed_entry_is_impossible(mechanism, record):
         other = report.copy()
         other[0, place] -= 1
         assert mechanism.log_prob(other, record).tolist() == [-math.inf]
+
+
+def test_entries_of_gaussian_moments_are_rounded_to_multiples_of_one_256th():
+    """Records just below and just above a rounding switch, far from the centre, where a changed norm would show."""
+    mechanism = GaussianMoments(n_features=2, intercept_weight=0.5, y_weight=0.75)
+    x, y = np.array([[200.45, -60.55], [200.55, -60.45]]) / 256, np.array([[150.45], [150.55]]) / 192
+    assert mechanism.encode(np.hstack([x, y])).tolist() == [[128, 200, -61, 150], [128, 201, -60, 151]]
