@@ -214,3 +214,15 @@ def test_parts_give_their_variances():
     moments, record = SphereMoments(n_features=2), LabelledRecord(epsilon=2.0, n_features=3, budget_split=0.25)
     assert moments.noise_variance == Sphere(norm=moments.sphere.norm, n_features=moments.n_moments).noise_variance
     assert record.noise_variance == Gaussian(epsilon=1.5, n_features=3).noise_variance
+
+
+@pytest.mark.parametrize("mechanism, top", [
+    (Gaussian(n_features=3), lambda mechanism: np.full(3, mechanism.clamp[1])),
+    (GaussianMoments(n_features=2), lambda mechanism: mechanism.clamp),
+], ids=lambda value: type(value).__name__)
+def test_one_entry_beyond_the_clamps_is_enough(mechanism, top):
+    edge = top(mechanism).astype(np.int64)
+    steps = np.eye(len(edge), dtype=np.int64)
+    assert mechanism.valid(np.stack([edge, -edge])).all()
+    assert not mechanism.valid(np.concatenate([edge + steps, -edge - steps])).any()
+    assert not mechanism.valid(steps * (edge + 1)).any()  # all other entries are zero
