@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from skldp.privacy import audit_epsilon, epsilon_between, hockey_stick
+from skldp.privacy._audit import _telling_event
 
 
 def coin(epsilon, seed=0):
@@ -69,3 +70,11 @@ def test_reports_need_a_statistic():
 def test_bad_parameters_raise(options):
     with pytest.raises(ValueError, match="must"):
         audit_epsilon(coin(1.0), 0, 1, **options)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_telling_event_may_lie_on_either_side(sign):
+    here, there = sign * np.repeat([1.0, 0.0], 500), np.zeros(1000)
+    threshold, above = _telling_event(here, there, 0.0, 1e-6)
+    assert above == (sign > 0)
+    assert (0 <= threshold < 1) if above else (-1 <= threshold < 0)
