@@ -1,8 +1,11 @@
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from skldp.privacy import audit_epsilon, epsilon_between, hockey_stick
-from skldp.privacy._audit import _telling_event
+from skldp.privacy._audit import _epsilon_bound, _telling_event
 
 
 def coin(epsilon, seed=0):
@@ -78,3 +81,14 @@ def test_the_telling_event_may_lie_on_either_side(sign):
     threshold, above = _telling_event(here, there, 0.0, 1e-6)
     assert above == (sign > 0)
     assert (0 <= threshold < 1) if above else (-1 <= threshold < 0)
+
+
+def test_the_bound_is_that_of_clopper_and_pearson():
+    for here, there in [(1, 0), (2, 0), (40, 3), (1000, 0)]:
+        lower = stats.binomtest(here, 1000).proportion_ci(1 - 2e-3, "exact").low
+        upper = stats.binomtest(there, 1000).proportion_ci(1 - 2e-3, "exact").high
+        expected = max(0.0, math.log(lower / upper))
+        assert _epsilon_bound([[here], [there]], 1000, 0.0, 1e-3)[0] == pytest.approx(expected, rel=1e-9)
+    # One report against none says something at a high alpha only.
+    lower, upper = stats.beta.ppf(0.7, 1, 10), stats.beta.ppf(0.3, 1, 10)
+    assert _epsilon_bound([[1], [0]], 10, 0.0, 0.7)[0] == pytest.approx(math.log(lower / upper), rel=1e-9)
