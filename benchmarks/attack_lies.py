@@ -26,7 +26,7 @@ from _timing import print_header, print_table
 from threadpoolctl import threadpool_limits
 
 from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
-from skldp._report_checks._check import WARNING_LEVEL, check_rows
+from skldp.analysis.report_checks._check import WARNING_LEVEL, check_rows
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, GradientProtocol
 from skldp.protocols._tallies import PairTally, RowTally, Tally

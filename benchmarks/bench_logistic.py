@@ -17,8 +17,8 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from skldp import LDPBayesLogisticRegression
-from skldp.models._logistic_records import chebyshev_slope
-from skldp.models._sigmoid import tanh_means
+from skldp.models.regression._logistic_records import chebyshev_slope
+from skldp.models.regression._sigmoid import tanh_means
 
 SEED = 20220508
 BLOCKS = ("statistics", "inputs", "sigmoid")

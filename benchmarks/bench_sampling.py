@@ -187,7 +187,7 @@ def nuts(data, seed, n_warmup, n_draws, chain_method):
 
 
 def jax_log_laplace_gaussian(z, mean, std):
-    """Log density of a clipped Gaussian record plus Laplace noise, as in ``skldp.models._marginals``, in JAX."""
+    """Log density of a clipped Gaussian record plus Laplace noise, as in ``skldp.models.values._marginals``, in JAX."""
     import jax.numpy as jnp
     from jax.scipy.special import erfcx, ndtr
 
@@ -219,7 +219,7 @@ def compare(data):
     """Worker: print the largest difference between the two codes of the log-likelihood."""
     import jax
 
-    from skldp.models._marginals import log_laplace_gaussian
+    from skldp.models.values._marginals import log_laplace_gaussian
 
     jax.config.update("jax_enable_x64", True)
     with np.load(data) as arrays:

@@ -27,8 +27,8 @@ from scipy import special  # the module: its functions alone cannot travel to wo
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from skldp.models._logistic_records import chebyshev_slope
-from skldp.models._sigmoid import tanh_means
+from skldp.models.regression._logistic_records import chebyshev_slope
+from skldp.models.regression._sigmoid import tanh_means
 
 SEED = 20220508
 N_RECORDS = 1000

@@ -9,52 +9,52 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from skldp._category_perturbers import (
+    from skldp._show_versions import show_versions
+    from skldp.analysis._planning import required_reports
+    from skldp.analysis.report_checks._check import ReportCheck
+    from skldp.estimators._distribution import LDPDistribution
+    from skldp.estimators._histogram import LDPHistogram
+    from skldp.estimators._linear_regression import LDPBayesLinearRegression
+    from skldp.estimators._logistic_regression import LDPBayesLogisticRegression
+    from skldp.estimators._rates import LDPExponential, LDPGeometric, LDPPoisson
+    from skldp.estimators._values import LDPGaussian
+    from skldp.gradients._sgd import LDPSGDClassifier, LDPSGDRegressor
+    from skldp.models.categories._simplex import project_on_simplex
+    from skldp.plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
+    from skldp.transformers._category_perturbers import (
         RandomizedResponsePerturber,
         SubsetSelectionPerturber,
         UnaryEncodingPerturber,
     )
-    from skldp._distribution import LDPDistribution
-    from skldp._histogram import LDPHistogram
-    from skldp._linear_regression import LDPBayesLinearRegression
-    from skldp._logistic_regression import LDPBayesLogisticRegression
-    from skldp._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
-    from skldp._planning import required_reports
-    from skldp._plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
-    from skldp._rates import LDPExponential, LDPGeometric, LDPPoisson
-    from skldp._report_checks._check import ReportCheck
-    from skldp._scaler import BoundedScaler
-    from skldp._sgd import LDPSGDClassifier, LDPSGDRegressor
-    from skldp._show_versions import show_versions
-    from skldp._simplex import project_on_simplex
-    from skldp._univariate import LDPGaussian
+    from skldp.transformers._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
+    from skldp.transformers._scaler import BoundedScaler
 
 _MODULES = {
-    "BoundedScaler": "_scaler",
-    "CoverageDisplay": "_plot",
-    "GaussianPerturber": "_perturbers",
-    "LDPBayesLinearRegression": "_linear_regression",
-    "LDPBayesLogisticRegression": "_logistic_regression",
-    "LDPDistribution": "_distribution",
-    "LDPExponential": "_rates",
-    "LDPGaussian": "_univariate",
-    "LDPGeometric": "_rates",
-    "LDPHistogram": "_histogram",
-    "LDPPoisson": "_rates",
-    "LDPSGDClassifier": "_sgd",
-    "LDPSGDRegressor": "_sgd",
-    "LaplacePerturber": "_perturbers",
-    "PosteriorDisplay": "_plot",
-    "PrivacyUtilityDisplay": "_plot",
-    "RandomizedResponsePerturber": "_category_perturbers",
-    "ReportCheck": "_report_checks._check",
-    "SpherePerturber": "_perturbers",
-    "SquareWavePerturber": "_perturbers",
-    "SubsetSelectionPerturber": "_category_perturbers",
-    "TraceDisplay": "_plot",
-    "UnaryEncodingPerturber": "_category_perturbers",
-    "project_on_simplex": "_simplex",
-    "required_reports": "_planning",
+    "BoundedScaler": "transformers._scaler",
+    "CoverageDisplay": "plot",
+    "GaussianPerturber": "transformers._perturbers",
+    "LDPBayesLinearRegression": "estimators._linear_regression",
+    "LDPBayesLogisticRegression": "estimators._logistic_regression",
+    "LDPDistribution": "estimators._distribution",
+    "LDPExponential": "estimators._rates",
+    "LDPGaussian": "estimators._values",
+    "LDPGeometric": "estimators._rates",
+    "LDPHistogram": "estimators._histogram",
+    "LDPPoisson": "estimators._rates",
+    "LDPSGDClassifier": "gradients._sgd",
+    "LDPSGDRegressor": "gradients._sgd",
+    "LaplacePerturber": "transformers._perturbers",
+    "PosteriorDisplay": "plot",
+    "PrivacyUtilityDisplay": "plot",
+    "RandomizedResponsePerturber": "transformers._category_perturbers",
+    "ReportCheck": "analysis.report_checks._check",
+    "SpherePerturber": "transformers._perturbers",
+    "SquareWavePerturber": "transformers._perturbers",
+    "SubsetSelectionPerturber": "transformers._category_perturbers",
+    "TraceDisplay": "plot",
+    "UnaryEncodingPerturber": "transformers._category_perturbers",
+    "project_on_simplex": "models.categories._simplex",
+    "required_reports": "analysis._planning",
     "show_versions": "_show_versions",
 }
 

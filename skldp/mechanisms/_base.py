@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._door import as_floats
+from skldp._validation._door import as_floats
 from skldp.mechanisms._encoding import encode_category
 from skldp.privacy._words import SystemWords, word_source
 

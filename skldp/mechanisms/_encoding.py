@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skldp._door import as_floats, as_values
+from skldp._validation._door import as_floats, as_values
 
 BALL_RADIUS = 2**16  # integer radius of an encoded ball
 _BLOCK = 1 << 15  # values per block: the temporaries stay in the processor's cache

@@ -8,8 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from skldp._limits import MAX_ENTRIES
-from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
+from skldp._validation._limits import MAX_ENTRIES
+from skldp._validation._parameters import (
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_positive,
+    smallest_integer_dtype,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skldp._limits import MAX_FEATURES
-from skldp._validation import check_delta, check_epsilon, check_fraction, check_integer
+from skldp._validation._limits import MAX_FEATURES
+from skldp._validation._parameters import check_delta, check_epsilon, check_fraction, check_integer
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._randomized_response import RandomizedResponse

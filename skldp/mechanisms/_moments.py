@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from skldp._limits import MAX_ENTRIES, MAX_FEATURES
-from skldp._validation import check_delta, check_epsilon, check_integer, check_positive, smallest_integer_dtype
+from skldp._validation._limits import MAX_ENTRIES, MAX_FEATURES
+from skldp._validation._parameters import (
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_positive,
+    smallest_integer_dtype,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
 from skldp.mechanisms._encoding import clip_to_unit_ball, encode_ball

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._limits import MAX_CATEGORIES
-from skldp._validation import check_epsilon, check_integer, smallest_integer_dtype
+from skldp._validation._limits import MAX_CATEGORIES
+from skldp._validation._parameters import check_epsilon, check_integer, smallest_integer_dtype
 from skldp.mechanisms._base import CategoryMechanism, is_integer
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold

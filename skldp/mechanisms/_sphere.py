@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincc, betaincinv, gammaln, ndtri
 
-from skldp._limits import MAX_ENTRIES
-from skldp._validation import check_epsilon, check_integer, check_positive
+from skldp._validation._limits import MAX_ENTRIES
+from skldp._validation._parameters import check_epsilon, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, check_width, has_width, in_blocks
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball

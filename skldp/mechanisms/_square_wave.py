@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._limits import MAX_LEVELS
-from skldp._validation import check_bounds, check_epsilon, check_integer, check_real, smallest_integer_dtype
+from skldp._validation._limits import MAX_LEVELS
+from skldp._validation._parameters import check_bounds, check_epsilon, check_integer, check_real, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, is_integer
 from skldp.mechanisms._encoding import encode_interval

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from skldp._limits import MAX_CATEGORIES
-from skldp._validation import check_epsilon, check_integer
+from skldp._validation._limits import MAX_CATEGORIES
+from skldp._validation._parameters import check_epsilon, check_integer
 from skldp.mechanisms._base import BitMechanism, in_blocks
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.mechanisms._unary_encoding import column_sums

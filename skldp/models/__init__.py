@@ -1,13 +1,13 @@
 """Log-densities of parameters given aggregated reports, batched over walkers."""
 
-from skldp.models._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
-from skldp.models._histogram import HistogramModel, SurrogateHistogramModel, histogram_model
-from skldp.models._lemma import log_noisy_marginal
-from skldp.models._linear import LinearModel
-from skldp.models._logistic import LogisticMomentModel
-from skldp.models._logistic_records import LogisticRecordModel
-from skldp.models._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
-from skldp.models._univariate import UnivariateModel
+from skldp.models.categories._model import HistogramModel, SurrogateHistogramModel, histogram_model
+from skldp.models.regression._linear import LinearModel
+from skldp.models.regression._logistic import LogisticMomentModel
+from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.values._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
+from skldp.models.values._lemma import log_noisy_marginal
+from skldp.models.values._model import UnivariateModel
+from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 
 __all__ = [
     "BetaPrior",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from skldp._validation import check_fraction, check_integer, check_real
+from skldp._validation._parameters import check_fraction, check_integer, check_real
 from skldp.exceptions import InvalidParameterError
 
 __all__ = ["AuditResult", "audit_epsilon", "epsilon_between", "hockey_stick", "noise_pmf"]

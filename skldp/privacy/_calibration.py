@@ -4,7 +4,7 @@ import math
 
 from scipy.special import log_ndtr
 
-from skldp._validation import check_delta, check_positive, check_real
+from skldp._validation._parameters import check_delta, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_sigma"]

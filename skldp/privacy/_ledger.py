@@ -7,7 +7,7 @@ import warnings
 import weakref
 from typing import NamedTuple, Self
 
-from skldp._validation import check_fraction
+from skldp._validation._parameters import check_fraction
 from skldp.privacy._spending import open_ledgers, read_message, tell_children
 from skldp.privacy._spool import Spool, child_processes, has_worked, remove_in
 

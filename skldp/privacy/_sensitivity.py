@@ -12,7 +12,7 @@ Moment reports encode :math:`\tilde v = (\kappa, x, w y)` with :math:`\|x\| \le 
 
 import math
 
-from skldp._validation import check_bounds, check_integer, check_positive, check_real
+from skldp._validation._parameters import check_bounds, check_integer, check_positive, check_real
 
 __all__ = [
     "ball_sensitivity",

@@ -2,7 +2,7 @@
 
 import math
 
-from skldp._validation import check_delta, check_epsilon, check_integer
+from skldp._validation._parameters import check_delta, check_epsilon, check_integer
 from skldp.exceptions import InvalidParameterError
 
 __all__ = ["shuffled_epsilon"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import IO, Any
 
-from skldp._limits import MAX_REPORTS
+from skldp._validation._limits import MAX_REPORTS
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, parts_from_json, save_aggregate
 from skldp.protocols._batches import Batches

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from skldp._limits import MAX_COHORTS, MAX_REPORTS
+from skldp._validation._limits import MAX_COHORTS, MAX_REPORTS
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._batches import batches_from_text, ids_to_text

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._categories import category_codes, check_list, row_codes
-from skldp._door import as_table
-from skldp._limits import MAX_FEATURES
-from skldp._validation import check_epsilon, check_integer
+from skldp._validation._categories import category_codes, check_list, row_codes
+from skldp._validation._door import as_table
+from skldp._validation._limits import MAX_FEATURES
+from skldp._validation._parameters import check_epsilon, check_integer
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection

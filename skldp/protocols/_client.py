@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skldp._door import flat, is_row
-from skldp._validation import check_positive
+from skldp._validation._door import flat, is_row
+from skldp._validation._parameters import check_positive
 from skldp.exceptions import BudgetError, InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
 from skldp.protocols._base import Protocol

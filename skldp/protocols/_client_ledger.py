@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skldp._limits import MAX_REPORTS
+from skldp._validation._limits import MAX_REPORTS
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._description import canonical, parse
 from skldp.protocols._whole_files import regular_file, try_lock, write_whole

@@ -4,8 +4,8 @@ import json
 import math
 from dataclasses import dataclass
 
-from skldp._limits import MAX_FEATURES, MAX_REPORTS
-from skldp._validation import check_integer
+from skldp._validation._limits import MAX_FEATURES, MAX_REPORTS
+from skldp._validation._parameters import check_integer
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._description import parse
 

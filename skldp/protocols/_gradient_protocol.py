@@ -8,10 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from skldp._categories import category_codes, check_list
-from skldp._door import as_column, as_float_table, as_floats
-from skldp._limits import MAX_CLASSES, MAX_FEATURES
-from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_length, check_positive
+from skldp._validation._categories import category_codes, check_list
+from skldp._validation._door import as_column, as_float_table, as_floats
+from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
+from skldp._validation._parameters import (
+    check_bounds,
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_length,
+    check_positive,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.mechanisms._gaussian import Gaussian

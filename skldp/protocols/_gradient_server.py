@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._door import is_row
-from skldp._validation import check_integer, check_positive, check_real
+from skldp._validation._door import is_row
+from skldp._validation._parameters import check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._base import Protocol
 from skldp.protocols._gradient_model import GradientModel

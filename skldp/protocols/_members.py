@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 
-from skldp._limits import MAX_FILE_BYTES, MAX_JSON_LENGTH, MAX_MEMBERS
+from skldp._validation._limits import MAX_FILE_BYTES, MAX_JSON_LENGTH, MAX_MEMBERS
 
 # What NumPy writes before whole numbers. Nothing else is read: no objects, no records, no evaluated text.
 _HEADER = re.compile(rb"\x93NUMPY\x01\x00(..)\{'descr': '([<>|][iu][1248])', 'fortran_order': (True|False), "

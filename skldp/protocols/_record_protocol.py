@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skldp._validation import check_delta, check_epsilon, check_positive
+from skldp._validation._parameters import check_delta, check_epsilon, check_positive
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.protocols._possible_sums import is_gram_matrix, within_box

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skldp._categories import category_codes, check_list
-from skldp._door import as_column, as_float_table, as_floats
-from skldp._limits import MAX_CLASSES, MAX_FEATURES
-from skldp._validation import check_bounds, check_integer, check_length, check_positive
+from skldp._validation._categories import category_codes, check_list
+from skldp._validation._door import as_column, as_float_table, as_floats
+from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
+from skldp._validation._parameters import check_bounds, check_integer, check_length, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source

@@ -4,7 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
-from skldp._door import as_values, is_ragged, without_mask
+from skldp._validation._door import as_values, is_ragged, without_mask
 from skldp.exceptions import InvalidReportError
 
 _LARGEST = 2**63 - 1

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skldp._limits import MAX_REPORTS
+from skldp._validation._limits import MAX_REPORTS
 from skldp.protocols._possible_sums import add_sums, is_gram_matrix, too_many_reports
 
 MOST_PAIRED = 32  # columns up to which pairs are counted: their number and the time to count them grow as its square

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 
-from skldp._limits import MAX_DIGITS, MAX_JSON_DEPTH, MAX_JSON_LENGTH
+from skldp._validation._limits import MAX_DIGITS, MAX_JSON_DEPTH, MAX_JSON_LENGTH
 
 # Strings are skipped as a whole. A string without an end reaches to the end, so that no text is read twice.
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)

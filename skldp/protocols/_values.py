@@ -6,9 +6,16 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skldp._door import as_float_table
-from skldp._limits import MAX_CELLS, MAX_FEATURES, MAX_LEVELS
-from skldp._validation import check_bounds, check_delta, check_epsilon, check_integer, check_real, split_budget
+from skldp._validation._door import as_float_table
+from skldp._validation._limits import MAX_CELLS, MAX_FEATURES, MAX_LEVELS
+from skldp._validation._parameters import (
+    check_bounds,
+    check_delta,
+    check_epsilon,
+    check_integer,
+    check_real,
+    split_budget,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace

@@ -9,8 +9,15 @@ import pytest
 
 from skldp.mechanisms import Gaussian, GaussianMoments, LabelledRecord, Laplace, Sphere, SphereMoments, SquareWave
 from skldp.mechanisms import _gaussian as gaussian_module
-from skldp.privacy import epsilon_between, gaussian_noise, gaussian_sigma, hockey_stick, laplace_noise
-from skldp.privacy import laplace_slack, noise_pmf
+from skldp.privacy import (
+    epsilon_between,
+    gaussian_noise,
+    gaussian_sigma,
+    hockey_stick,
+    laplace_noise,
+    laplace_slack,
+    noise_pmf,
+)
 from skldp.privacy._audit import _count_above
 from tests.mechanisms.registry import Scripted
 

@@ -25,8 +25,8 @@ from skldp.protocols import (
     MomentProtocol,
     RecordProtocol,
     ValueProtocol,
+    _client_ledger,
 )
-from skldp.protocols import _client_ledger
 from skldp.protocols._client_ledger import MAX_LEDGER_BYTES, Account
 from skldp.protocols._whole_files import try_lock
 

@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skldp import _categories, _limits
-from skldp._categories import category_codes, check_list
-from skldp._limits import LIMITS
-from skldp._regression import features_of
+from skldp._validation import _categories, _limits
+from skldp._validation._categories import category_codes, check_list
+from skldp._validation._limits import LIMITS
+from skldp.estimators._regression import features_of
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.mechanisms import (
     Gaussian,
@@ -42,10 +42,12 @@ from skldp.protocols import (
     Protocol,
     RecordProtocol,
     ValueProtocol,
+    _aggregate_files,
+    _members,
+    _texts,
     load_reports,
     save_reports,
 )
-from skldp.protocols import _aggregate_files, _members, _texts
 from skldp.protocols._tallies import Tally
 from tests.protocols.test_files import changed, made, stored
 
@@ -142,7 +144,7 @@ def test_cells_over_all_columns():
 
 
 def test_lists_of_categories_and_classes(monkeypatch):
-    monkeypatch.setattr("skldp._categories.MAX_CATEGORIES", 10)
+    monkeypatch.setattr("skldp._validation._categories.MAX_CATEGORIES", 10)
     CategoryProtocol(categories=tuple(range(10)))
     with pytest.raises(InvalidParameterError, match="categories must have at most 10 entries, got 11"):
         CategoryProtocol(categories=tuple(range(11)))

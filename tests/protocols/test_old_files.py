@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.protocols import Aggregate, CategoryProtocol, GradientModel, GradientProtocol, Protocol, ValueProtocol
-from skldp.protocols import load_reports, save_reports
+from skldp.protocols import (
+    Aggregate,
+    CategoryProtocol,
+    GradientModel,
+    GradientProtocol,
+    Protocol,
+    ValueProtocol,
+    load_reports,
+    save_reports,
+)
 from skldp.protocols._description import is_id_of, protocol_from
 from tests.protocols.old_files import AGGREGATES, ARCHIVES, IDS, MODEL, PROTOCOLS, REPORTS
 

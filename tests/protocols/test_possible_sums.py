@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from skldp._validation._limits import MAX_REPORTS
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols import (
     Aggregate,
@@ -23,7 +24,6 @@ from skldp.protocols import (
     load_reports,
     save_reports,
 )
-from skldp._limits import MAX_REPORTS
 from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums
 from skldp.protocols._tallies import PairTally, RecordTally, RowTally, Tally
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram
-from skldp._histogram import _CategoryCounter
+from skldp.estimators._histogram import _CategoryCounter
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, CategoryProtocol, ValueProtocol
 from skldp.protocols import _batches as batches_module

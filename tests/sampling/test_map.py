@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
 
 from skldp.sampling import sample
 from skldp.sampling._density import GuardedModel
 from skldp.sampling._map import find_mode, repaired_inverse
+from tests.sampling.sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
 
 
 @pytest.mark.parametrize("model", [Gaussian(1), Gaussian(3), Gaussian(2, scale=1e-3), Gaussian(2, scale=1e2),

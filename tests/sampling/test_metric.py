@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sampling_targets import SmoothGaussian, SurrogateGaussian
 
 from skldp.sampling._density import GuardedModel
 from skldp.sampling._metric import learned_metric
+from tests.sampling.sampling_targets import SmoothGaussian, SurrogateGaussian
 
 
 def test_metric_solves_its_equation():

@@ -3,10 +3,10 @@
 import emcee
 import numpy as np
 import pytest
-from sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
 
 from skldp.sampling import HamiltonianMove, sample
 from skldp.sampling._moves import DifferenceMove, SnookerMove, StudentProposal
+from tests.sampling.sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
 
 TARGET = SmoothGaussian(3)
 

@@ -6,9 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
-from sampling_targets import Gaussian
 
 from skldp.sampling import Posterior, sample
+from tests.sampling.sampling_targets import Gaussian
 
 
 class Several(Gaussian):

@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 from sklearn.exceptions import ConvergenceWarning
 
 from skldp.sampling import sample
+from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 
 MODELS = [Gaussian, SmoothGaussian]
 SHORT = {"n_draws": 200, "n_warmup": 40}

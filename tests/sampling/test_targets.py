@@ -2,12 +2,22 @@
 
 import numpy as np
 import pytest
-from sampling_targets import (
-    Banana, Gamma, Gaussian, SmoothBanana, SmoothGaussian, SmoothStudent, Student, SurrogateGaussian, worst_moment_z,
-    worst_rhat, worst_z)
 from scipy import integrate
 
 from skldp.sampling import sample
+from tests.sampling.sampling_targets import (
+    Banana,
+    Gamma,
+    Gaussian,
+    SmoothBanana,
+    SmoothGaussian,
+    SmoothStudent,
+    Student,
+    SurrogateGaussian,
+    worst_moment_z,
+    worst_rhat,
+    worst_z,
+)
 
 GAUSSIANS = [Gaussian(1), Gaussian(2), Gaussian(3), Gaussian(5), Gaussian(2, scale=1e-4), Gaussian(2, scale=1e3),
              SmoothGaussian(1), SmoothGaussian(2), SmoothGaussian(10), SmoothGaussian(50), SmoothGaussian(100),

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import expit, ndtri
 
 from skldp import LDPBayesLogisticRegression
-from skldp.models import _covariance_priors as priors
-from skldp.models import _vector_priors as vector_priors
+from skldp.models.regression import _covariance_priors as priors
+from skldp.models.regression import _vector_priors as vector_priors
 from skldp.sampling import sample
 from tests.statistical.calibration import p_values
 
@@ -33,7 +33,7 @@ MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
     """The intercept has no parameter for its scale, and large ones leave one label only."""
-    monkeypatch.setattr("skldp.models._logistic_base.INTERCEPT_SCALE", INTERCEPT_SCALE)
+    monkeypatch.setattr("skldp.models.regression._logistic_base.INTERCEPT_SCALE", INTERCEPT_SCALE)
 
 
 def draw_truth(rng, d, n_clients, intercept, heavy=False):
@@ -83,7 +83,7 @@ def test_posterior_is_calibrated(case):
 
 def test_inputs_with_the_default_prior_are_calibrated(monkeypatch):
     """Coefficients with heavy tails, whose scale is a coordinate of the chains."""
-    monkeypatch.setattr("skldp.models._logistic_base.COEFFICIENT_SCALE", PRIORS["prior_scale"])
+    monkeypatch.setattr("skldp.models.regression._logistic_base.COEFFICIENT_SCALE", PRIORS["prior_scale"])
     scores, options = [], {**CASES["inputs"][2], **PRIORS, **FEW_WALKERS, "prior_scale": "auto"}
     for seed in range(N_FITS):
         truth, X, y = draw_truth(np.random.default_rng(seed), 2, 3000, True, heavy=True)
@@ -133,7 +133,7 @@ def test_learned_covariances_are_calibrated(monkeypatch):
 def test_default_priors_are_calibrated(epsilon, monkeypatch):
     """Coefficients with heavy tails, learned correlations and means, where reports tell little and where much."""
     # Records are a tenth of what they may be, so that hardly any is clipped.
-    monkeypatch.setattr("skldp.models._logistic_base.COEFFICIENT_SCALE", 10.0)
+    monkeypatch.setattr("skldp.models.regression._logistic_base.COEFFICIENT_SCALE", 10.0)
     monkeypatch.setattr(vector_priors, "LEARNED_MEANS", np.geomspace(0.005, 0.1, 6))
     scores, d = [], 3
     for seed in range(N_FITS):

@@ -1,0 +1,201 @@
+"""Public categories, and the numbers of the categories of records."""
+
+import struct
+from decimal import Decimal
+from numbers import Integral, Real
+
+import numpy as np
+
+from skldp._validation._limits import MAX_CATEGORIES
+from skldp._validation._parameters import check_length
+from skldp.exceptions import InvalidParameterError
+
+_NUMBERS = (int, float, Real, np.bool_)  # the first two are found faster than by asking whether they are real
+_KEYED = (*_NUMBERS, Decimal)
+_bytes_of_float = struct.Struct("<d").pack
+
+
+def check_categories(categories, X):
+    """Return one array of distinct categories for each column of X.
+
+    Parameters
+    ----------
+    categories : None, sequence, or sequence of sequences
+        One list for all columns, or one for each; ``None`` reads them off X.
+    X : ndarray of shape (n, k)
+        Records.
+
+    Returns
+    -------
+    list of ndarray
+    """
+    n_columns = X.shape[1]
+    if categories is None:
+        return [_distinct(X[:, j]) for j in range(n_columns)]
+    if isinstance(categories, (str, bytes)) or not hasattr(categories, "__len__"):
+        raise InvalidParameterError(f"categories must be a list of the public categories, got {categories!r}.")
+    nested = len(categories) > 0 and all(_is_list(item) for item in categories)
+    if nested and len(categories) != n_columns:
+        raise InvalidParameterError(
+            f"categories has {len(categories)} lists for {n_columns} columns. Give one list, or one for each column."
+        )
+    return [_check_list(item) for item in (categories if nested else [categories] * n_columns)]
+
+
+def category_codes(column, categories):
+    """Numbers of the categories of a column, -1 where a value is none of them.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n,)
+        Values of any type; none of them raises.
+    categories : ndarray of shape (k,)
+        The known categories.
+
+    Returns
+    -------
+    ndarray of int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> category_codes(np.array(["b", "z", "a"]), np.array(["a", "b"]))
+    array([ 1, -1,  0])
+    """
+    if column.dtype.kind in "biuf" and categories.dtype.kind in "biuf":
+        order = np.argsort(categories, kind="stable")
+        place = np.minimum(np.searchsorted(categories, column, sorter=order), len(categories) - 1)
+        found = order[place]
+        with np.errstate(all="ignore"):
+            return np.where(categories[found] == column, found, -1)
+    numbers = {_key(value): number for number, value in enumerate(categories.tolist())}
+    return np.fromiter((_lookup(numbers, value) for value in column.tolist()), dtype=np.int64, count=len(column))
+
+
+def row_codes(X, categories):
+    """Numbers of the categories of whole rows, -1 where a row is none of them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, k)
+        Values of any type; none of them raises.
+    categories : sequence of tuples, of length d
+        The known rows.
+
+    Returns
+    -------
+    ndarray of int64
+    """
+    numbers = {_key(value): number for number, value in enumerate(categories)}
+    rows = (tuple(row) for row in X.tolist())
+    return np.fromiter((_lookup(numbers, row) for row in rows), dtype=np.int64, count=len(X))
+
+
+def distinct_rows(X):
+    """The distinct records, in order: values of a single column, tuples of several; missing values are no category."""
+    if X.shape[1] == 1:
+        return _distinct(X[:, 0])
+    return _distinct(np.fromiter((tuple(row) for row in X.tolist()), dtype=object, count=len(X)))
+
+
+def columns_of(categories):
+    """Number of columns of the records that these categories are of."""
+    first = next(iter(categories), None)
+    return len(first) if isinstance(first, (tuple, list, np.ndarray)) else 1
+
+
+def _key(value):
+    """What a category is looked up by: equal for equal categories.
+
+    Where a number goes in a dictionary is public, so that whoever chooses the numbers can make it slow; where strings
+    and bytes go is not. So a number becomes bytes, the same for 1, 1.0 and True.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    if isinstance(value, bytes):
+        return b"bytes " + value
+    if not isinstance(value, _KEYED) or value != value:
+        return value
+    try:
+        number = float(value)
+    except OverflowError:
+        return value  # of more than 308 digits: a short text has too few of these to matter
+    if number == value:
+        return b"number " + _bytes_of_float(number + 0.0)  # the sum makes the two zeros one
+    return b"whole number " + str(int(value)).encode() if isinstance(value, (int, Integral)) else value
+
+
+def _lookup(numbers, value):
+    try:
+        return numbers.get(_key(value), -1)
+    except Exception:  # a value that cannot be hashed or compared is no known category either
+        return -1
+
+
+def _is_list(item):
+    return isinstance(item, (list, tuple)) or (hasattr(item, "tolist") and hasattr(item, "__len__"))
+
+
+def check_list(values, n_columns=1):
+    """Return distinct categories as an array: numbers or strings, or tuples of ``n_columns`` of them."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise InvalidParameterError(f"categories must be a list of the public categories, got {values!r}.")
+    if n_columns == 1:
+        return _check_list(values)
+    rows = [tuple(np.asarray(row, dtype=object).tolist()) if _is_list(row) else row for row in values]
+    if any(not isinstance(row, tuple) or len(row) != n_columns for row in rows):
+        strange = next(row for row in rows if not isinstance(row, tuple) or len(row) != n_columns)
+        raise InvalidParameterError(
+            f"categories must be rows of {n_columns} values, as the records are, got {strange!r}. "
+            f"List every row of {n_columns} values that a client may report."
+        )
+    return _check_list(rows)
+
+
+def _check_list(values):
+    check_length(values, "categories", MAX_CATEGORIES)
+    known = np.empty(len(values), dtype=object)
+    known[:] = list(values)
+    if len(known) == 0:
+        raise InvalidParameterError("categories must not be empty. List every category that a client may report.")
+    narrow = _narrow(known)
+    if narrow is not known:
+        return narrow
+    try:
+        n_distinct = len(set(map(_key, known.tolist())))
+    except TypeError:
+        raise InvalidParameterError(f"categories must be numbers or strings, got {list(values)!r}. "
+                                    "Give each a number or a name.") from None
+    if n_distinct < len(known):
+        raise InvalidParameterError(f"categories must be distinct, got {list(values)!r}. List each of them once.")
+    return known
+
+
+def _distinct(column):
+    """The distinct values of a column, in order; missing values are no category."""
+    values = {value for value in column.tolist() if _can_be_category(value)}
+    try:
+        ordered = sorted(values)
+    except TypeError:  # values of several types have no common order
+        ordered = sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    return _check_list(ordered)
+
+
+def _can_be_category(value):
+    try:
+        return value is not None and hash(value) is not None and bool(value == value)
+    except Exception:  # missing values of pandas, dicts and lists
+        return False
+
+
+def _narrow(known):
+    """The plain array of numbers, where all are numbers and stay distinct."""
+    if all(isinstance(value, _NUMBERS) for value in known):
+        numbers = np.asarray(known.tolist())
+        # Sorted: np.unique keeps a table of hashes, whose speed depends on who chose the numbers.
+        ordered = np.sort(numbers) if numbers.dtype.kind in "biuf" else numbers[:0]
+        if len(ordered) == len(known) and (ordered[1:] > ordered[:-1]).all():
+            return numbers
+    return known

@@ -1,0 +1,216 @@
+"""Tests of noisy vectors: where their mean lies, how they scatter, and how their labels are shared."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skldp.analysis.report_checks._bounds import (
+    Finding,
+    at_least,
+    bounded_sum_p_value,
+    gaussian_length_p_value,
+    large_scatter_p_value,
+    small_scatter_p_value,
+)
+from skldp.analysis.report_checks._equal import equal_findings, multiplicities
+from skldp.analysis.report_checks._laws import clamp_probability, log_largest_vector
+from skldp.mechanisms._encoding import BALL_RADIUS
+from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._labelled_record import LabelledRecord
+from skldp.mechanisms._moments import MOMENT_RADIUS, MomentMechanism
+from skldp.mechanisms._sphere import RESOLUTION, Sphere
+from skldp.privacy._sensitivity import labelled_moment_radius, moment_radius
+from skldp.protocols._label_record_protocol import LabelRecordProtocol
+from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._tallies import RecordTally
+
+_BLOCK_ROWS = 1 << 14
+_HALF = 0.5 + 1e-3  # largest rounding error of an entry, that of the noise in floats included
+_DITHER_EXPONENT = 30.0  # the dither's mean is beyond its margin with a probability of e^-30 at most
+
+
+def noise_mechanism(protocol):
+    """The mechanism that adds noise to the vector of a record."""
+    mechanism = protocol.randomizer
+    if isinstance(mechanism, LabelledRecord):
+        return mechanism.vector
+    return getattr(mechanism, "sphere", mechanism)
+
+
+def vector_findings(protocol, tally, rows):
+    """Every test of noisy vectors."""
+    findings = [mean_finding(protocol, _mean_report(protocol, tally), tally.n_reports)]
+    if rows is None:
+        return findings
+    log_largest, mechanism, vectors = 0.0, noise_mechanism(protocol), rows
+    if isinstance(protocol, LabelRecordProtocol):
+        vectors, log_largest = rows[:, :-1], math.log(protocol.randomizer.label.near_probability)
+        findings.append(label_finding(protocol, rows[:, -1]))
+    if not isinstance(mechanism, Sphere):
+        findings += scatter_findings(protocol, vectors)
+    log_largest += log_largest_vector(mechanism)
+    return equal_findings(multiplicities(rows), tally.n_reports, log_largest, math.inf) + findings
+
+
+def _mean_report(protocol, tally):
+    """Mean of the integers of the vectors that were sent."""
+    if isinstance(tally, RecordTally):
+        return tally.reports[:, :-1].mean(axis=0)
+    sums = tally.sums[0, 1:] if tally.sums.ndim == 2 else tally.sums
+    return (sums / tally.n_reports).astype(float)
+
+
+def mean_finding(protocol, mean, n):
+    """Test whether the mean of n reports, in integers, lies where noise can take a mean of records."""
+    mechanism = noise_mechanism(protocol)
+    if isinstance(mechanism, Sphere):
+        return _sphere_mean(protocol, mechanism, mean, n)
+    law = GaussianLaw.of(protocol)
+    outside = _outside(protocol, mean * law.step)
+    length = math.sqrt(n) * (outside - law.rounding) / law.sigma
+    p_value = gaussian_length_p_value(length, len(mean)) + n * law.clamped
+    return Finding(p_value, _mean_reason(n, outside, math.sqrt(len(mean) / n) * law.sigma))
+
+
+def _sphere_mean(protocol, mechanism, mean, n):
+    gamma, m = mechanism.gamma, mechanism.dimension
+    direction = mean / RESOLUTION
+    to_length = gamma / mechanism.norm
+    outside = max(math.sqrt(direction @ direction) - gamma,
+                  -direction[-1],  # the padding of a record is not negative
+                  to_length * _outside(protocol, protocol.randomizer.decode(mean[None])[0]) - _code_error(m))
+    margin = (_HALF + _largest_dither(n, m)) * math.sqrt(m) / RESOLUTION
+    total = (1 - gamma**2) * (1 + 1e-6)
+    p_value = bounded_sum_p_value(n * (outside - margin), n, total, total / m, 1 + gamma)
+    return Finding(p_value, _mean_reason(n, outside / to_length, math.sqrt(total / n) / to_length))
+
+
+def _code_error(m):
+    """Largest rounding error of an encoded record of the sphere, in lengths of its radius."""
+    return 2 * math.sqrt(m) / BALL_RADIUS
+
+
+def _largest_dither(n, m):
+    """Size that the mean dither of an entry exceeds, in one of m entries, with a probability of e^-30 at most.
+
+    By Chernoff's bound with rate t/4 or 0.7: the mean of n Laplace variables of scale 1 exceeds t with probability
+    exp(-n t^2 / 8) at most where t is 2.8 or less, and exp(-n (0.7 t - 1)) for any t.
+    """
+    exponent = (_DITHER_EXPONENT + math.log(2 * m)) / n
+    near = math.sqrt(8 * exponent)
+    return near if near <= 2.8 else (exponent + 1) / 0.7
+
+
+def _mean_reason(n, outside, noise):
+    where = f"lies at least {outside:.3g} outside of" if outside > 0 else "lies within"
+    return f"The mean of {n} decoded reports {where} what records can have, and its noise is about {noise:.3g} long."
+
+
+def _outside(protocol, mean):
+    """Lower bound of the distance from a decoded mean to all means of decoded records; negative inside."""
+    mechanism = protocol.randomizer
+    if isinstance(mechanism, MomentMechanism):
+        return _moments_outside(mechanism, mean)
+    outside = [_length(mean) - noise_mechanism(protocol).norm]
+    if isinstance(protocol, RecordProtocol):
+        step = 2 * mechanism.decode(1.0)
+        outside += [_length(mean[:-1]) - 1 - step * math.sqrt(len(mean)), abs(mean[-1]) - protocol.y_weight - step]
+    return max(outside)
+
+
+def _moments_outside(mechanism, mean):
+    """Moments of records are positive semi-definite, their traces are bounded, and a ball holds them all."""
+    d, weight = mechanism.n_features, mechanism.y_weight
+    centre, radius = _moment_ball(mechanism)
+    negative = np.minimum(np.linalg.eigvalsh(mechanism.matrix(mean)), 0.0)
+    outside = [_length(mean - centre) - radius, _length(negative), (mean[:d].sum() - 1) / math.sqrt(d)]
+    if not mechanism.labelled:
+        outside.append(mean[d] - weight**2)
+    return max(outside)
+
+
+def _moment_ball(mechanism):
+    """Centre and radius of a ball around the moments of all records."""
+    weights = mechanism.y_weight, mechanism.intercept_weight
+    centre = np.zeros(mechanism.n_moments)
+    centre[:mechanism.n_features] = 1 / mechanism.n_features
+    if mechanism.labelled:
+        return centre, labelled_moment_radius(1.0, mechanism.n_features, *weights)
+    centre[mechanism.n_features] = mechanism.y_weight**2
+    return centre, moment_radius(1.0, 1.0, mechanism.n_features, *weights)
+
+
+def _length(vector):
+    return math.sqrt(float(np.dot(vector, vector)))
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """Decoded reports are records of a ball, plus Gaussian noise, plus a rounding error of bounded length.
+
+    Parameters
+    ----------
+    step : ndarray
+        Decoded size of one grid unit, for each entry.
+    sigma : float
+        Standard deviation of the noise of an entry, decoded.
+    centre : ndarray
+        Of the ball, decoded.
+    radius : float
+        Of the ball, decoded.
+    clamped : float
+        Bound on the probability that a clamp changes a report.
+    """
+
+    step: np.ndarray
+    sigma: float
+    centre: np.ndarray
+    radius: float
+    clamped: float
+
+    @property
+    def rounding(self):
+        """Largest length of the rounding error of a report."""
+        return _HALF * _length(self.step)
+
+    @staticmethod
+    def of(protocol):
+        """The law of a protocol's reports."""
+        mechanism = noise_mechanism(protocol)
+        clamped = clamp_probability(mechanism)
+        if isinstance(mechanism, Gaussian):
+            step = np.full(mechanism.n_features, mechanism.decode(1.0))
+            return GaussianLaw(step, mechanism.scale * step[0], 0 * step, mechanism.norm, clamped)
+        step = mechanism.decode(np.ones(mechanism.n_moments))
+        centre, radius = _moment_ball(mechanism)
+        return GaussianLaw(step, mechanism.scale / MOMENT_RADIUS**2, centre, radius, clamped)
+
+
+def scatter_findings(protocol, rows):
+    """Test the sum of squares of Gaussian reports around their mean, from both sides, and the longest report."""
+    law, n = GaussianLaw.of(protocol), len(rows)
+    total, squares, largest = np.zeros(len(law.step)), 0.0, 0.0
+    for start in range(0, n, _BLOCK_ROWS):
+        block = (rows[start:start + _BLOCK_ROWS] * law.step - law.centre) / law.sigma
+        lengths = np.vecdot(block, block)
+        total, squares, largest = total + block.sum(axis=0), squares + lengths.sum(), max(largest, lengths.max())
+    longest, scatter = math.sqrt(float(largest)), math.sqrt(max(float(squares - total @ total / n), 0.0))
+    rounding, radius, degrees = law.rounding / law.sigma, law.radius / law.sigma, (n - 1) * len(total)
+    clamped, root = n * law.clamped, math.sqrt(n)
+    small = small_scatter_p_value(scatter + rounding * root, degrees)
+    large = large_scatter_p_value(max(scatter - rounding * root, 0.0) ** 2, degrees, n * radius**2)
+    far = n * gaussian_length_p_value(longest - radius - rounding, len(total))
+    reason = (f"The squared distances of the {n} reports to their mean add up to {scatter**2:.6g} noise variances, and "
+              f"noise alone gives about {degrees}, records at most {n * radius**2:.4g} more.")
+    length = (f"The longest of {n} reports is {longest:.4g} noise standard deviations from the centre of "
+              f"all records, which are within {radius:.4g} of it.")
+    return [Finding(small + clamped, reason), Finding(large + clamped, reason), Finding(far + clamped, length)]
+
+
+def label_finding(protocol, labels):
+    """Test how the labels are shared: randomised response keeps either share away from one."""
+    n, probability = len(labels), protocol.randomizer.label.near_probability
+    most = max(int(np.count_nonzero(labels)), n - int(np.count_nonzero(labels)))
+    reason = f"{most} of {n} reports have the same label, and at most {n * probability:.0f} are expected to."
+    return Finding(2 * float(at_least(most, n, probability)), reason)

@@ -1,0 +1,236 @@
+"""Distributions of one value per client with one parameter: exponential, Poisson, geometric."""
+
+from typing import Any
+
+from skldp._validation._parameters import check_integer, check_positive
+from skldp.analysis._planning import plan_value
+from skldp.estimators._values import BaseLDPDensity
+from skldp.exceptions import InvalidParameterError
+from skldp.models.values._families import ExponentialFamily, GeometricFamily, PoissonFamily
+from skldp.models.values._priors import BetaPrior, GammaPrior, check_prior
+from skldp.protocols._values import ValueProtocol
+
+
+class _RateEstimator(BaseLDPDensity):
+    """An estimator of one parameter of values in [0, upper]."""
+
+    _plan = staticmethod(plan_value)
+
+    def protocol(self, n_features: int = 1) -> ValueProtocol:
+        """Return the public description of the collection.
+
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of columns of the records.
+
+        Returns
+        -------
+        ValueProtocol
+        """
+        n_levels = self._n_levels()
+        if self.mechanism not in ("square_wave", "laplace"):
+            raise InvalidParameterError(f'mechanism must be "square_wave" or "laplace", got {self.mechanism!r}.')
+        return ValueProtocol(epsilon=self.epsilon, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
+                             n_levels=n_levels, window=self.window, n_features=n_features)
+
+    def _n_levels(self):
+        """Levels of the grid: the mechanism's own for a continuous value."""
+        check_positive(self.upper, "upper")
+
+
+class _CountEstimator(_RateEstimator):
+    """An estimator of one parameter of counts 0 .. upper."""
+
+    def _n_levels(self):
+        return check_integer(self.upper, "upper", 1)
+
+
+class LDPExponential(_RateEstimator):
+    r"""Rate of exponentially distributed values, from one noisy report of each.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client, split equally over its columns; ``inf`` for no noise.
+    upper : float, default=5.0
+        Public upper end; values are clipped to [0, upper], and the model knows that they are.
+    mechanism : {"square_wave", "laplace"}, default="square_wave"
+        How a value is randomised.
+    window : "auto" or float, default="auto"
+        Half-window of the square wave, as a share of the range.
+    rate_prior : "auto" or (shape, rate), default="auto"
+        Gamma prior of the rate; by default shape 2 with mean 5/upper.
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+        As in :class:`LDPGaussian`.
+
+    Attributes
+    ----------
+    rate_ : float, or ndarray of shape (n_features,)
+        Posterior mean.
+    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+        As in :class:`LDPGaussian`.
+
+    Notes
+    -----
+    A record is :math:`\min(x, b)` with :math:`p(x) = \theta e^{-\theta x}`; the mass :math:`e^{-\theta b}` sits at b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPExponential
+    >>> waits = np.random.default_rng(0).exponential(0.5, size=(20_000, 1))
+    >>> model = LDPExponential(epsilon=1.0, upper=5.0, random_state=0).fit(waits)
+    >>> low, high = model.posterior_.interval(0.99)["rate"]
+    >>> bool(low < 2.0 < high)
+    True
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, upper: float = 5.0, mechanism: str = "square_wave",
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+        self.epsilon = epsilon
+        self.upper = upper
+        self.mechanism = mechanism
+        self.window = window
+        self.rate_prior = rate_prior
+        self.inference = inference
+        self.n_walkers = n_walkers
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.warm_start = warm_start
+
+    def _family(self):
+        default = GammaPrior(2.0, 2 * check_positive(self.upper, "upper") / 5)
+        return ExponentialFamily({"rate": check_prior(self.rate_prior, default, GammaPrior, "rate_prior")})
+
+
+class LDPPoisson(_CountEstimator):
+    r"""Rate of Poisson counts, from one noisy report of each.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client, split equally over its columns; ``inf`` for no noise.
+    upper : int, default=20
+        Public upper end; counts are clipped to 0 .. upper, and the model knows that they are.
+    mechanism : {"square_wave", "laplace"}, default="square_wave"
+        How a count is randomised.
+    window : "auto" or float, default="auto"
+        Half-window of the square wave, as a share of the range.
+    rate_prior : "auto" or (shape, rate), default="auto"
+        Gamma prior of the rate; by default shape 2 with mean upper/4.
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+        As in :class:`LDPGaussian`.
+
+    Attributes
+    ----------
+    rate_ : float, or ndarray of shape (n_features,)
+        Posterior mean.
+    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+        As in :class:`LDPGaussian`.
+
+    Notes
+    -----
+    The likelihood is a finite sum over 0 .. upper with the tail mass at upper, exact for both mechanisms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPPoisson
+    >>> visits = np.random.default_rng(0).poisson(4.0, size=(20_000, 1))
+    >>> model = LDPPoisson(epsilon=1.0, random_state=0).fit(visits)
+    >>> low, high = model.posterior_.interval(0.99)["rate"]
+    >>> bool(low < 4.0 < high)
+    True
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+        self.epsilon = epsilon
+        self.upper = upper
+        self.mechanism = mechanism
+        self.window = window
+        self.rate_prior = rate_prior
+        self.inference = inference
+        self.n_walkers = n_walkers
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.warm_start = warm_start
+
+    def _family(self):
+        default = GammaPrior(2.0, 8 / self._n_levels())
+        return PoissonFamily({"rate": check_prior(self.rate_prior, default, GammaPrior, "rate_prior")})
+
+
+class LDPGeometric(_CountEstimator):
+    r"""Success probability behind numbers of failures, from one noisy report of each.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client, split equally over its columns; ``inf`` for no noise.
+    upper : int, default=20
+        Public upper end; counts are clipped to 0 .. upper, and the model knows that they are.
+    mechanism : {"square_wave", "laplace"}, default="square_wave"
+        How a count is randomised.
+    window : "auto" or float, default="auto"
+        Half-window of the square wave, as a share of the range.
+    probability_prior : "auto" or (a, b), default="auto"
+        Beta prior of the probability; by default uniform.
+    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+        As in :class:`LDPGaussian`.
+
+    Attributes
+    ----------
+    probability_ : float, or ndarray of shape (n_features,)
+        Posterior mean.
+    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+        As in :class:`LDPGaussian`.
+
+    Notes
+    -----
+    :math:`P(k) = p(1-p)^k` for k = 0, 1, ...: failures before the first success. The likelihood is a finite sum over
+    0 .. upper with the tail mass at upper, exact for both mechanisms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPGeometric
+    >>> failures = np.random.default_rng(0).geometric(0.3, size=(20_000, 1)) - 1
+    >>> model = LDPGeometric(epsilon=1.0, random_state=0).fit(failures)
+    >>> low, high = model.posterior_.interval(0.99)["probability"]
+    >>> bool(low < 0.3 < high)
+    True
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
+                 window: float | str = "auto", probability_prior: Any = "auto", inference: str = "mcmc",
+                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+        self.epsilon = epsilon
+        self.upper = upper
+        self.mechanism = mechanism
+        self.window = window
+        self.probability_prior = probability_prior
+        self.inference = inference
+        self.n_walkers = n_walkers
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.warm_start = warm_start
+
+    def _family(self):
+        prior = check_prior(self.probability_prior, BetaPrior(1.0, 1.0), BetaPrior, "probability_prior")
+        return GeometricFamily({"probability": prior})

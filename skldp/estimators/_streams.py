@@ -1,0 +1,254 @@
+"""Reports in whatever way they come: an array, a stream of chunks, a dask array. All end in one Aggregate."""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from skldp._validation._door import as_table
+from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
+from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._base import Protocol
+from skldp.protocols._batches import Batches
+
+_FAN_IN = 8  # aggregates that one task of a dask graph adds up
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Add up one chunk of reports. Small, because it travels to the workers.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        What the reports came under.
+    on_invalid : {"raise", "drop"}
+        What to do with a report that no honest client could have sent.
+    """
+
+    protocol: Protocol
+    on_invalid: str
+
+    def __call__(self, reports):
+        """The aggregate of a chunk; an aggregate is one already."""
+        if isinstance(reports, Aggregate):
+            return reports
+        return self.protocol.aggregate(reports, self.on_invalid)
+
+    def trim(self, aggregate):
+        """What of a growing aggregate is kept: all of it."""
+        return aggregate
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Aggregate of the chunks that could be added up, and what was wrong with the others."""
+
+    aggregate: Aggregate | None
+    problems: tuple = ()
+    has_rows: bool = False  # whether some chunks were rows, which have no batch id yet
+
+
+def as_rows(reports):
+    """Reports as an array with a row for each client; where rows differ in length, the odd ones are missing."""
+    try:
+        rows = np.asarray(reports)
+    except ValueError:
+        return as_table(reports)
+    if isinstance(reports, (list, tuple)) and rows.size and rows.dtype.kind not in "iu":
+        return as_table(reports)  # NumPy would have made text or floats of all because of one
+    return rows[:, None] if rows.ndim == 1 and rows.size else rows
+
+
+def add_up(reports, counter_for, n_jobs=None):
+    """Add reports up, in whatever way they come.
+
+    Parameters
+    ----------
+    reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
+        The reports.
+    counter_for : callable
+        From some rows, or an aggregate, to the Counter of reports like them.
+    n_jobs : int or None, default=None
+        Chunks that are added up side by side, through joblib.
+
+    Returns
+    -------
+    Aggregate
+    """
+    if isinstance(reports, Aggregate):
+        return reports
+    if _of_dask(reports):
+        return _from_dask(reports, counter_for)
+    if hasattr(reports, "__array__") or _is_rows(reports):
+        return counter_for(as_rows(reports))(reports)
+    return _from_chunks(iter(reports), counter_for, n_jobs)
+
+
+def _from_chunks(chunks, counter_for, n_jobs):
+    chunks = (chunk for chunk in chunks if isinstance(chunk, Aggregate) or len(chunk) or np.ndim(chunk) > 1)
+    source = _Source(chunks)
+    stream = iter(source)
+    first = next(stream, None)
+    if source.failure is not None:
+        raise _interrupted(None, source.failure) from source.failure
+    if first is None:
+        raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
+    counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
+    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(chain([first], stream)))
+    done: list = []  # (how many times doubled, count): as in counting, equals are added first
+    for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        # Chunks that joblib has taken already are added up even when one among them is bad; no more are taken.
+        source.open = source.open and not one.problems
+        level = 0
+        while done and done[-1][0] == level:
+            one, level = _merge(counter, [done.pop()[1], one]), level + 1
+        done.append((level, one))
+    total = _as_batch(_merge(counter, [one for _, one in done]))
+    _raise_problems(total, f" Chunks up to number {source.n_taken - 1} have been read.")
+    if source.failure is not None:
+        raise _interrupted(total.aggregate, source.failure) from source.failure
+    return total.aggregate
+
+
+class _Source:
+    """Chunks until their source fails or is closed; joblib would lose them with a source that raises."""
+
+    def __init__(self, chunks):
+        self.chunks, self.open, self.failure, self.n_taken = chunks, True, None, 0
+
+    def __iter__(self):
+        try:
+            while self.open:
+                chunk = next(self.chunks)
+                self.n_taken += 1
+                yield chunk
+        except StopIteration:
+            return
+        except Exception as error:
+            self.failure = error
+
+
+def _from_dask(reports, counter_for):
+    """One task for each block of rows, wherever dask runs it, and a tree of sums."""
+    import dask
+
+    if not hasattr(reports, "to_dask_array") and not hasattr(reports, "rechunk"):
+        raise InvalidReportError(f"Of dask, arrays and DataFrames are read; got {type(reports).__name__}. "
+                                 "Make a dask array of it, or pass chunks.")
+    if hasattr(reports, "to_dask_array"):
+        reports = reports.to_dask_array()
+    if reports.ndim == 1:
+        reports = reports[:, None]
+    if reports.ndim != 2:
+        raise InvalidReportError(
+            f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions. Pass one of two dimensions, "
+            "a row for each client."
+        )
+    counter = counter_for(np.empty((0, reports.shape[1]), dtype=reports.dtype))
+    blocks = reports.rechunk({1: -1}).to_delayed().ravel()
+    count, merge = dask.delayed(_count, pure=False), dask.delayed(_merge, pure=False)
+    parts = [count(counter, block, place) for place, block in enumerate(blocks)]
+    while len(parts) > 1:
+        parts = [merge(counter, parts[start:start + _FAN_IN]) for start in range(0, len(parts), _FAN_IN)]
+    try:
+        total = _as_batch(parts[0].compute())
+    except Exception as error:
+        raise _interrupted(None, error) from error
+    _raise_problems(total)
+    return total.aggregate
+
+
+def _count(counter, chunk, place):
+    try:
+        _refuse_one_dimension(chunk)
+        aggregate = counter(chunk)
+        if isinstance(chunk, Aggregate):
+            return _Count(aggregate)
+        # All rows of a call are one batch in the end, so that a stream of many chunks does not keep as many ids.
+        return _Count(aggregate.with_batches(Batches.of()), has_rows=True)
+    except InvalidReportError as error:
+        return _Count(None, ((place, str(error)),))
+    except Exception as error:  # a chunk that cannot even be read: the others are not to be lost with it
+        return _Count(None, ((place, f"Reading it failed with {type(error).__name__}: {error}."),))
+
+
+def _refuse_one_dimension(chunk):
+    """A flat chunk could be one client's report or many clients' reports: nobody can tell."""
+    if isinstance(chunk, Aggregate) or len(chunk) == 0:
+        return
+    flat = all(np.isscalar(row) for row in chunk) if isinstance(chunk, (list, tuple)) else np.ndim(chunk) == 1
+    if flat:
+        raise InvalidReportError(f"A chunk has two dimensions, a row for each client; got {len(chunk)} numbers in one. "
+                                 "Pass chunk.reshape(-1, width).")
+
+
+def _merge(counter, counts):
+    """Add aggregates up. One that does not fit is a problem, and nothing of the others is lost."""
+    total, problems, has_rows = None, (), False
+    for one in counts:
+        problems += one.problems
+        has_rows = has_rows or one.has_rows
+        try:
+            if one.aggregate is not None:
+                total = one.aggregate if total is None else counter.trim(total + one.aggregate)
+        except InvalidReportError as error:
+            problems += ((None, str(error)),)
+    return _Count(total, problems, has_rows)
+
+
+def _as_batch(count):
+    """Give the rows of a call one batch id; aggregates among the chunks keep theirs."""
+    if not count.has_rows or count.aggregate is None:
+        return count
+    batches = count.aggregate.batches.merge(Batches.new())
+    return replace(count, aggregate=count.aggregate.with_batches(batches))
+
+
+def _raise_problems(count, read=""):
+    if count.problems:
+        place, message = count.problems[0]
+        others = f" So are {len(count.problems) - 1} other chunks." if len(count.problems) > 1 else ""
+        where = "" if place is None else f"Chunk {place} of the reports is not what it should be. "
+        raise InvalidReportError(where + message + others + read + _kept(count.aggregate), aggregate=count.aggregate)
+
+
+def _interrupted(aggregate, failure):
+    return InterruptedStreamError(
+        f"The stream of reports broke off: {type(failure).__name__}: {failure}." + _kept(aggregate), aggregate)
+
+
+def _kept(aggregate):
+    if aggregate is None:
+        return ""
+    return (f" The {aggregate.n_reports} reports that were added up are not lost: they are the attribute `aggregate` "
+            "of this error, which fit_reports takes, alone or in a list with more.")
+
+
+def _is_rows(reports):
+    """Whether a list holds rows of integers rather than chunks, which are arrays or lists of rows."""
+    if not isinstance(reports, (list, tuple)) or len(reports) == 0 or isinstance(reports[0], Aggregate):
+        return False
+    return np.size(reports[0]) > 0 and np.ndim(reports[0]) <= (0 if hasattr(reports[0], "__array__") else 1)
+
+
+def listed(reports):
+    """Reports as they came, except that a stream of chunks becomes a list: they are read twice."""
+    once = not isinstance(reports, Aggregate) and not hasattr(reports, "__array__") and not _of_dask(reports)
+    return list(reports) if once else reports
+
+
+def rows_of(reports):
+    """Listed reports as one array with a row for each client; None where rows are not at hand."""
+    if isinstance(reports, Aggregate) or _of_dask(reports):
+        return None
+    if hasattr(reports, "__array__") or _is_rows(reports):
+        return as_rows(reports)
+    if any(isinstance(chunk, Aggregate) or _of_dask(chunk) for chunk in reports):
+        return None
+    return np.concatenate([as_rows(chunk) for chunk in reports if len(chunk)] or [np.empty((0, 1), dtype=np.int8)])
+
+
+def _of_dask(reports):
+    return type(reports).__module__.partition(".")[0].startswith("dask")

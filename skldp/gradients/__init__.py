@@ -1,0 +1,1 @@
+"""The interactive baseline: private stochastic gradient descent."""

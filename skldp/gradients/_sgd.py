@@ -1,0 +1,368 @@
+"""Private stochastic gradient descent, the interactive baseline: each client takes part once, group after group."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from skldp.exceptions import PrivacyLeakWarning
+from skldp.gradients._base import BaseLDPSGD
+from skldp.protocols._gradient_protocol import GradientProtocol
+
+
+class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
+    r"""Logistic regression by private stochastic gradients: interactive, the baseline to beat.
+
+    Users are split into groups. Each group is sent the model that the groups before it have made; each of its users
+    sends the gradient of their own loss, clipped to norm ``clip_norm`` and randomised, once; the aggregator steps with
+    the mean.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client; ``inf`` for no noise.
+    delta : float, default=1e-5
+        Failure probability; for Gaussian noise only.
+    data_norm : float, default=1.0
+        Public radius; rows of X are clipped to norm ``data_norm``.
+    classes : pair of labels or None, default=None
+        The two public labels. ``None`` reads them off y and warns.
+    mechanism : {"gaussian", "sphere"}, default="gaussian"
+        Gaussian noise, as in the paper, or the sphere: pure epsilon with 6 to 10 times less variance.
+    group_size : "auto" or int, default="auto"
+        Users of a round. "auto" is :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d the number of entries
+        of the gradient, at least 100 and at most an eighth of the users. Groups are of equal size up to one user, and
+        never smaller than this unless there are fewer users: then all of them are one group.
+    learning_rate : {"optimal", "constant", "invscaling"}, default="optimal"
+        Schedule of the steps; "optimal" knows the noise and the number of rounds, see
+        :class:`skldp.protocols.GradientServer`.
+    eta0 : float, default=1.0
+        Scale of the steps, in coordinates where x has norm at most 1. With "optimal" it is about the length of the
+        noise in the model.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    clip_norm : float, default=1.0
+        Public norm to which gradients are clipped; the noise is proportional to it. The logistic gradient is never
+        longer than the row (and the constant), and half as long at the start: 0.5 loses little and halves the noise.
+    average : bool or int, default=False
+        Whether the model is the mean over the rounds; an integer above 1 starts it after that many users. With the
+        default schedule the last model is the better one.
+    fit_intercept : bool, default=True
+        Whether there is a constant.
+    random_state : None, int, Generator or RandomState, default=None
+        Seed of the users' order and of the simulated noise. The noise also depends on the records, the model and the
+        round, so that no two rounds share it.
+    progress : bool, default=False
+        Show a progress bar over the rounds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray of shape (2,)
+        The labels, in order.
+    n_rounds_, n_messages_, n_rejected_ : int
+        Rounds; valid reports (each is the one answer of one user to one model); reports refused.
+    loss_curve_ : ndarray of shape (n_rounds,)
+        Estimate, **from the reports alone**, of how far the mean loss of the model that each round was sent lies below
+        that of the start (0 first, then negative where it learns). It is noisy, and costs no privacy.
+    epsilon_, delta_ : float
+        What each client paid.
+    server_, protocol_ : GradientServer, GradientProtocol
+        The aggregator after the last round, and what each client did.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta\cdot x})`, without regularisation. The order of the users is drawn
+    anew by :meth:`fit`, since a sorted file would teach each group one class. With ``classes`` given, data that hold
+    one label only teach the model to predict it; with ``classes=None`` they are an error.
+
+    References
+    ----------
+    J. Duchi, M. Jordan, M. Wainwright (2018). Minimax optimal procedures for locally private estimation. JASA.
+
+    T. Kulkarni, J. Jälkö, S. Kaski, A. Honkela (2022). Locally differentially private Bayesian inference. AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPSGDClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    >>> y = np.where(X[:, 0] + 0.1 * rng.normal(size=20_000) > 0, "yes", "no")
+    >>> model = LDPSGDClassifier(epsilon=2.0, mechanism="sphere", classes=["no", "yes"], random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.85), model.delta_
+    (True, 0.0)
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
+                 mechanism: str = "gaussian", group_size: int | str = "auto", learning_rate: str = "optimal",
+                 eta0: float = 1.0, power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False,
+                 fit_intercept: bool = True, random_state: Any = None, progress: bool = False) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.classes = classes
+        self.mechanism = mechanism
+        self.group_size = group_size
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.clip_norm = clip_norm
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.progress = progress
+
+    def protocol(self, n_features: int = 1) -> GradientProtocol:
+        """Return the public description of what a client does; it needs ``classes``.
+
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of columns of the records.
+
+        Returns
+        -------
+        GradientProtocol
+        """
+        return self._protocol(None if self.classes is None else np.unique(self.classes), n_features)
+
+    def _protocol(self, classes, n_features):
+        return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss="logistic",
+                                classes=classes, mechanism=self.mechanism, clip_norm=self.clip_norm,
+                                fit_intercept=self.fit_intercept, n_features=n_features)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """One more round, with the rows of X as its group: fresh users, since each takes part once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records of the group, of any size.
+        y : array-like of shape (n_clients,)
+            Labels.
+        classes : pair of labels or None
+            The public labels, in the first call, when the parameter ``classes`` is ``None``.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y, classes)
+
+    def _read(self, X, y, classes, reset):
+        X, y = self._check_X_y(X, y, reset)
+        if reset:
+            labels = self._labels(y, classes)
+        else:
+            labels = self.classes_ if classes is None else np.unique(classes)
+        protocol = self._protocol(labels, X.shape[1])
+        if not np.isin(y, labels).all():
+            raise ValueError("y has labels that are none of classes. Add them to classes, or leave their rows out of X "
+                             "and y.")
+        return X, y, protocol
+
+    def _labels(self, y, classes):
+        given = self.classes if self.classes is not None else classes
+        if given is not None:
+            return np.unique(given)
+        labels = np.unique(y)
+        if len(labels) > 2:
+            check_classification_targets(y)
+            kind = type_of_target(y, input_name="y")
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
+                             "Give y two labels.")
+        if len(labels) < 2:
+            raise ValueError("y holds one class only. Pass classes= with both labels: they are public.")
+        warnings.warn(
+            "classes were read off the private data, which publishes them. Pass classes= to keep the guarantee.",
+            PrivacyLeakWarning,
+            stacklevel=5,
+        )
+        return labels
+
+    def _adopt(self, server):
+        super()._adopt(server)
+        self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+        self.classes_ = np.array(server.protocol.classes)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Logit of the second class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._linear(X)
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        logit = self.decision_function(X)
+        return np.column_stack([expit(-logit), expit(logit)])
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """The more probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
+    r"""Least squares by private stochastic gradients: interactive, the baseline to beat.
+
+    Parameters
+    ----------
+    epsilon, delta, data_norm, mechanism, group_size, learning_rate
+        As in :class:`LDPSGDClassifier`.
+    power_t, clip_norm, average, fit_intercept, random_state, progress
+        As in :class:`LDPSGDClassifier`.
+    bounds_y : tuple of float, default=(-1, 1)
+        Public interval of the response; responses are clipped to it.
+    eta0 : float, default=0.3
+        Scale of the steps, in coordinates where x has norm at most 1 and y lies between -1 and 1. With "optimal" it is
+        about the length of the noise in the model.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_rounds_, n_messages_, n_rejected_, loss_curve_, epsilon_, delta_, server_, protocol_
+        As in :class:`LDPSGDClassifier`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The loss is :math:`\frac12(\theta\cdot x + \alpha - y)^2` without regularisation, in scaled coordinates whose
+    gradients are clipped to ``clip_norm``: a large residual counts less than in full, as with Huber's loss. With an
+    intercept the start predicts the midpoint of ``bounds_y``, without one it predicts 0. A constant response is
+    learned as an intercept.
+
+    References
+    ----------
+    J. Duchi, M. Jordan, M. Wainwright (2018). Minimax optimal procedures for locally private estimation. JASA.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPSGDRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 3))
+    >>> y = X[:, 0] + 0.1 * rng.normal(size=50_000)
+    >>> model = LDPSGDRegressor(epsilon=4.0, mechanism="sphere", random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.5)
+    True
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
+                 bounds_y: tuple[float, float] = (-1, 1), mechanism: str = "gaussian",
+                 group_size: int | str = "auto", learning_rate: str = "optimal", eta0: float = 0.3,
+                 power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False, fit_intercept: bool = True,
+                 random_state: Any = None, progress: bool = False) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.bounds_y = bounds_y
+        self.mechanism = mechanism
+        self.group_size = group_size
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.clip_norm = clip_norm
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.progress = progress
+
+    def protocol(self, n_features: int = 1) -> GradientProtocol:
+        """Return the public description of what a client does.
+
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of columns of the records.
+
+        Returns
+        -------
+        GradientProtocol
+        """
+        return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss="squared",
+                                bounds_y=self.bounds_y, mechanism=self.mechanism, clip_norm=self.clip_norm,
+                                fit_intercept=self.fit_intercept, n_features=n_features)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """One more round, with the rows of X as its group: fresh users, since each takes part once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clients, n_features)
+            Records of the group, of any size.
+        y : array-like of shape (n_clients,)
+            Responses.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _read(self, X, y, classes, reset):
+        X, y = self._check_X_y(X, y, reset, y_numeric=True)
+        return X, y, self.protocol(X.shape[1])
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Predicted responses, not clipped to ``bounds_y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._linear(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags

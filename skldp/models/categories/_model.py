@@ -1,0 +1,196 @@
+r"""Log-density of category frequencies, given aggregated reports.
+
+The frequencies are :math:`\theta_k = e^{\phi_k}/\sum_l e^{\phi_l}` with
+:math:`g_k = e^{\phi_k} \sim \mathrm{Gamma}(\alpha, 1)` independent, which makes :math:`\theta`
+Dirichlet(:math:`\alpha`) and needs no constraint: the unconstrained density is
+:math:`\sum_k(\alpha\phi_k - e^{\phi_k})` plus the log-likelihood of :math:`\theta`. The sum of the :math:`g_k` is
+independent of :math:`\theta` and learns nothing from the data.
+"""
+
+import numpy as np
+
+from skldp.exceptions import InvalidParameterError
+from skldp.models.categories._likelihoods import (
+    CountLikelihood,
+    MultinomialLikelihood,
+    PairedCountLikelihood,
+    QuadraticLikelihood,
+    RowLikelihood,
+)
+from skldp.protocols._tallies import PairTally, RowTally
+
+__all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
+
+
+def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
+    """Choose the model of category frequencies for an aggregate.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Counts or rows under one or more :class:`skldp.protocols.CategoryProtocol`.
+    concentration : float, default=1.0
+        Parameter of the symmetric Dirichlet prior.
+    likelihood : {"auto", "exact", "counts"}, default="auto"
+        "exact" needs rows for subsets of more than one and for unary encoding. "auto" is exact where rows are there
+        and an evaluation is cheap.
+
+    Returns
+    -------
+    HistogramModel
+
+    Examples
+    --------
+    >>> from skldp.models import histogram_model
+    >>> from skldp.protocols import CategoryProtocol
+    >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="rr")
+    >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a", "b", "a"])))
+    >>> model.n_params
+    3
+    """
+    exact = [_likelihood(protocol, tally, likelihood) for protocol, tally in aggregate.parts.items()]
+    if not any(isinstance(part, RowLikelihood) for part in exact):
+        return HistogramModel(exact, concentration)
+    return SurrogateHistogramModel(exact, concentration)
+
+
+KEPT_BITS = 50_000_000  # of reports, up to which "auto" keeps the rows
+EXACT_COST = 2_000_000  # entries of the matrix of distinct rows up to which "auto" evaluates it
+
+
+def likelihood_kind(protocol, tally, likelihood):
+    """The class of likelihood that a choice of "auto", "exact" or "counts" means for a protocol and its tally."""
+    if protocol.mechanism == "rr" or protocol.randomizer.certain or getattr(protocol.randomizer, "subset_size", 0) == 1:
+        return MultinomialLikelihood
+    cheap = isinstance(tally, RowTally) and tally.rows.shape[0] * tally.width <= EXACT_COST
+    return RowLikelihood if likelihood == "exact" or (likelihood == "auto" and cheap) else CountLikelihood
+
+
+def _likelihood(protocol, tally, likelihood):
+    kind = likelihood_kind(protocol, tally, likelihood)
+    if kind is RowLikelihood:
+        if not isinstance(tally, RowTally):
+            raise InvalidParameterError(
+                'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
+                'Aggregate them anew, or use likelihood="counts".'
+            )
+        return RowLikelihood(protocol.randomizer, tally)
+    if isinstance(tally, RowTally):
+        tally = tally.without_rows()
+    if kind is CountLikelihood and isinstance(tally, PairTally):
+        return PairedCountLikelihood(protocol.randomizer, tally.pairs, tally.n_reports)
+    return kind(protocol.randomizer, tally.sums, tally.n_reports)
+
+
+class HistogramModel:
+    """Frequencies of categories under a symmetric Dirichlet prior.
+
+    Parameters
+    ----------
+    likelihoods : list
+        One for each protocol; each maps frequencies to a log-likelihood and its gradient.
+    concentration : float, default=1.0
+        Parameter of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models import histogram_model
+    >>> from skldp.protocols import CategoryProtocol
+    >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="rr")
+    >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a"] * 100)))
+    >>> value, gradient = model.log_density_and_gradient(np.zeros((5, 3)))
+    >>> value.shape, gradient.shape
+    ((5,), (5, 3))
+    """
+
+    def __init__(self, likelihoods, concentration=1.0):
+        self.likelihoods = likelihoods
+        self.concentration = concentration
+        self.n_params = likelihoods[0].n_categories
+        self.n_reports = sum(part.n_reports for part in likelihoods)
+
+    def constrain(self, theta):
+        """Frequencies, shape (n_walkers, n_categories)."""
+        return {"frequencies": softmax(theta)}
+
+    def log_density(self, theta):
+        """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
+        frequencies = softmax(theta)
+        return self._log_prior(theta) + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
+
+    def log_density_and_gradient(self, theta):
+        """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
+        return self._value_and_gradient(theta, self.likelihoods)
+
+    def initial(self):
+        """The unbiased estimates, kept inside the simplex."""
+        estimate = np.mean([part.estimate() for part in self.likelihoods], axis=0)
+        d = self.n_params
+        frequencies = np.maximum(estimate, 0.1 / d)
+        return np.log(frequencies / frequencies.sum() * d * self.concentration)
+
+    def _value_and_gradient(self, theta, likelihoods):
+        frequencies = softmax(theta)
+        value, slope = self._log_prior(theta), np.zeros_like(theta)
+        for part in likelihoods:
+            one_value, one_slope = part.value_and_gradient(frequencies)
+            value, slope = value + one_value, slope + one_slope
+        inward = frequencies * (slope - np.vecdot(frequencies, slope)[:, None])
+        return value, inward + self.concentration - np.exp(theta)
+
+    def _log_prior(self, theta):
+        return (self.concentration * theta - np.exp(theta)).sum(axis=1)
+
+
+class SurrogateHistogramModel(HistogramModel):
+    """As HistogramModel, with trajectories that follow a second-order expansion of the likelihood of rows.
+
+    The accept step evaluates the exact density, so the posterior is exact; a step then costs one pass over the rows
+    and not one for each leapfrog.
+
+    Parameters
+    ----------
+    likelihoods : list
+        Exact, one for each protocol.
+    concentration : float, default=1.0
+        Parameter of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models import histogram_model
+    >>> from skldp.protocols import CategoryProtocol
+    >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="oue")
+    >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a"] * 100), keep_rows=True))
+    >>> type(model).__name__
+    'SurrogateHistogramModel'
+    >>> model.surrogate_gradient(np.zeros((5, 3))).shape
+    (5, 3)
+    """
+
+    def __init__(self, likelihoods, concentration=1.0):
+        super().__init__(likelihoods, concentration)
+        reference = self._near_mode()
+        self.surrogates = [QuadraticLikelihood(part, reference) if isinstance(part, RowLikelihood) else part
+                           for part in likelihoods]
+
+    def surrogate_gradient(self, theta):
+        """Gradient of the log-density with the rows' likelihood expanded."""
+        return self._value_and_gradient(theta, self.surrogates)[1]
+
+    def _near_mode(self, n_steps=30):
+        """Frequencies after some steps of expectation-maximisation: near enough to expand there."""
+        frequencies = softmax(self.initial())
+        for _ in range(n_steps):
+            slope = sum(part.value_and_gradient(frequencies[None])[1][0] for part in self.likelihoods)
+            # Each likelihood is one of a mixture over the categories; this is the expected number of their clients.
+            clients = frequencies * (slope + self.n_reports - frequencies @ slope)
+            frequencies = (clients + self.concentration) / (self.n_reports + self.n_params * self.concentration)
+        return frequencies
+
+
+def softmax(theta):
+    """Exponentials that sum to one along the last axis."""
+    shifted = np.exp(theta - theta.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)

@@ -1,0 +1,1 @@
+"""Models of a response given a vector of features."""

@@ -1,0 +1,1 @@
+"""Models of one number per client."""

@@ -1,0 +1,90 @@
+"""Families from ``scipy.stats``, with default priors."""
+
+from numbers import Real
+
+from skldp.exceptions import InvalidParameterError
+from skldp.models.values._families import ScipyFamily
+from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, Prior, ScipyPrior
+
+
+def scipy_family(distribution, priors, bounds):
+    """Make a family of a distribution of ``scipy.stats``.
+
+    Parameters
+    ----------
+    distribution : str or scipy.stats distribution
+        Name or object, continuous or discrete.
+    priors : dict or None
+        For each parameter a frozen continuous distribution (its prior) or a number (fixed). Missing ones get their
+        default.
+    bounds : tuple of float
+        Public interval, which scales the default priors.
+
+    Returns
+    -------
+    ScipyFamily
+
+    Examples
+    --------
+    >>> scipy_family("gamma", {"scale": 1.0}, (0, 10)).priors
+    {'a': GammaPrior(shape=2.0, rate=1.0)}
+    """
+    distribution = _find(distribution)
+    chosen = {**_defaults(distribution, bounds), **_check_given(distribution, priors)}
+    free = {name: value for name, value in chosen.items() if isinstance(value, Prior)}
+    fixed = {name: value for name, value in chosen.items() if not isinstance(value, Prior)}
+    if not free:
+        raise InvalidParameterError("priors fixes every parameter: leave at least one to be learned.")
+    return ScipyFamily(distribution, free, fixed)
+
+
+def _find(distribution):
+    if isinstance(distribution, str):
+        from scipy import stats
+
+        found = getattr(stats, distribution, None)
+        if not hasattr(found, "cdf") or not hasattr(found, "shapes"):
+            raise InvalidParameterError(f"distribution must be the name of one in scipy.stats, such as \"gamma\", got "
+                                        f"{distribution!r}.")
+        return found
+    if not hasattr(distribution, "cdf") or not hasattr(distribution, "shapes"):
+        raise InvalidParameterError(f"distribution must be one of scipy.stats, unfrozen, got {distribution!r}. "
+                                    "Pass scipy.stats.gamma, for instance, and fix parameters with priors=.")
+    return distribution
+
+
+def parameter_names(distribution):
+    """Shapes, then loc, then scale for a continuous distribution."""
+    shapes = [name.strip() for name in distribution.shapes.split(",")] if distribution.shapes else []
+    return shapes + (["loc"] if hasattr(distribution, "pmf") else ["loc", "scale"])
+
+
+def _defaults(distribution, bounds):
+    width = bounds[1] - bounds[0]
+    defaults: dict = {}
+    for name in parameter_names(distribution):
+        if name == "loc":
+            defaults[name] = 0.0 if distribution.shapes else NormalPrior(bounds[0] + width / 2, width / 2)
+        elif name == "scale":
+            defaults[name] = GammaPrior(2.0, 20 / width)
+        else:
+            defaults[name] = BetaPrior(1.0, 1.0) if name == "p" else GammaPrior(2.0, 1.0)
+    return defaults
+
+
+def _check_given(distribution, priors):
+    names = parameter_names(distribution)
+    given = {} if priors is None else dict(priors)
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidParameterError(f"priors has {name!r}, but the parameters are {', '.join(names)}. "
+                                        "Use these names.")
+        if isinstance(value, Real) and not isinstance(value, bool):
+            given[name] = float(value)
+        elif hasattr(value, "logpdf") and hasattr(value, "support"):
+            given[name] = ScipyPrior(value)
+        elif not isinstance(value, Prior):
+            raise InvalidParameterError(
+                f"priors[{name!r}] must be a frozen continuous distribution of scipy.stats or a number, got {value!r}."
+            )
+    return given

@@ -1,0 +1,13 @@
+"""Displays: pictures of posteriors, chains, calibration and the price of privacy. They need matplotlib to draw."""
+
+from skldp.plot._coverage import CoverageDisplay
+from skldp.plot._posterior import PosteriorDisplay
+from skldp.plot._trace import TraceDisplay
+from skldp.plot._utility import PrivacyUtilityDisplay
+
+__all__ = [
+    "CoverageDisplay",
+    "PosteriorDisplay",
+    "PrivacyUtilityDisplay",
+    "TraceDisplay",
+]

@@ -1,0 +1,321 @@
+"""The posterior of a parameter: densities of a few elements, a forest of many."""
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import gaussian_kde
+from sklearn.base import BaseEstimator
+
+from skldp._validation._parameters import check_fraction
+from skldp.exceptions import InvalidParameterError
+from skldp.plot._support import (
+    axes_or_new,
+    distinct_positions,
+    element_labels,
+    fitted,
+    full_label,
+    legend_above,
+    parameter,
+    quoted,
+)
+
+_KINDS = ("auto", "density", "histogram", "forest")
+_MOST_DENSITIES = 3  # elements whose densities can still be told apart on one pair of axes
+_GRID = 300
+
+
+class PosteriorDisplay:
+    """Marginal posterior of one or more elements of a parameter.
+
+    Up to three elements are drawn as densities with their intervals shaded, more as a forest: a point and an interval
+    for each. The legend stands above the axes; a title fits there as ``figure_.suptitle``.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_draws, n_elements)
+        Posterior draws.
+    name : str
+        Name of the parameter.
+    labels : list of str
+        Names of the elements.
+    level : float, default=0.9
+        Posterior probability inside the intervals.
+    truth : ndarray of shape (n_elements,) or None, default=None
+        Values to compare with; NaN for none.
+    prior : callable, frozen distribution, array-like or None, default=None
+        Density, distribution or draws of the prior, to compare with.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of artists
+        A density or histogram of each element, or all the points of a forest.
+    intervals_ : list of artists
+        The shaded interval of each element, or all the bars of a forest.
+    truth_ : list of artists
+        Lines or marks at the truth.
+    prior_ : list of artists
+        Densities or intervals of the prior.
+
+    See Also
+    --------
+    PosteriorDisplay.from_estimator : Draw the posterior of a fitted estimator.
+    TraceDisplay : The chains that the draws come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPGaussian, PosteriorDisplay
+    >>> X = np.random.default_rng(0).normal(1.0, 1.0, size=(5000, 1))
+    >>> model = LDPGaussian(epsilon=2.0, inference="laplace", random_state=0).fit(X)
+    >>> display = PosteriorDisplay.from_estimator(model, "mean", truth=1.0)
+    >>> display.ax_.get_xlabel()
+    'mean'
+    """
+
+    def __init__(self, draws, *, name, labels, level=0.9, truth=None, prior=None):
+        self.draws = draws
+        self.name = name
+        self.labels = labels
+        self.level = level
+        self.truth = truth
+        self.prior = prior
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, name: str, *, index: Any = None, truth: ArrayLike | None = None,
+                       prior: Any = None, level: float = 0.9, kind: str = "auto", ax: Any = None,
+                       **kwargs: Any) -> Self:
+        """Draw the posterior of a parameter of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted Bayesian estimator, or a pipeline that ends in one.
+        name : str
+            Name of the parameter, one of ``posterior_.draws``.
+        index : int, str, tuple, list of these, or None, default=None
+            Which elements, and in which order: by position, or by name (of a feature or a category). All by default;
+            of a symmetric matrix those on and above the diagonal.
+        truth : float, array-like or None, default=None
+            Values to compare with: in the shape of the parameter, or one for each of the elements drawn.
+        prior : callable, frozen distribution, array-like or None, default=None
+            Prior to compare with: a density, a frozen distribution of ``scipy.stats``, or draws of shape (n,) or
+            (n, n_elements). A forest shows its interval, and needs a distribution or draws for that.
+        level : float, default=0.9
+            Posterior probability inside the intervals.
+        kind : {"auto", "density", "histogram", "forest"}, default="auto"
+            "auto" is a density for up to three elements, else a forest.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; a new figure by default.
+        **kwargs
+            Passed on to the lines, histograms or points.
+
+        Returns
+        -------
+        PosteriorDisplay
+        """
+        estimator = fitted(estimator)
+        draws = parameter(estimator, name)
+        shape = draws.shape[2:]
+        labels = dict(zip(np.ndindex(shape), element_labels(estimator, name, shape)))
+        positions = distinct_positions(draws) if index is None else _positions(index, name, shape, labels)
+        chosen = np.stack([draws[(..., *position)].ravel() for position in positions], axis=-1)
+        display = cls(chosen, name=name, labels=[labels[position] for position in positions], level=level,
+                      truth=_truth(truth, name, shape, positions), prior=prior)
+        return display.plot(ax=ax, kind=kind, **kwargs)
+
+    def plot(self, ax: Any = None, *, kind: str = "auto", **kwargs: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; a new figure by default.
+        kind : {"auto", "density", "histogram", "forest"}, default="auto"
+            "auto" is a density for up to three elements, else a forest.
+        **kwargs
+            Passed on to the lines, histograms or points.
+
+        Returns
+        -------
+        self
+        """
+        if kind not in _KINDS:
+            raise InvalidParameterError(f"kind must be one of {quoted(_KINDS)}, got {kind!r}.")
+        check_fraction(self.level, "level")
+        n_elements = self.draws.shape[1]
+        if kind == "auto":
+            kind = "density" if n_elements <= _MOST_DENSITIES else "forest"
+        figsize = (6.4, max(4.8, 0.22 * n_elements + 1)) if kind == "forest" else None
+        self.ax_, self.figure_ = axes_or_new(ax, figsize)
+        self.lines_: list = []
+        self.intervals_: list = []
+        self.truth_: list = []
+        self.prior_: list = []
+        if kind == "forest":
+            self._plot_forest(**kwargs)
+        else:
+            self._plot_densities(kind, **kwargs)
+        return self
+
+    def _plot_densities(self, kind, **kwargs):
+        ax, alone = self.ax_, len(self.labels) == 1
+        shade = f"{100 * self.level:g} % interval"
+        for i, (values, ends) in enumerate(zip(self.draws.T, self._intervals(self.draws))):
+            style = {"color": f"C{i}", "label": None if alone else self.labels[i], **kwargs}
+            draw = _draw_histogram if kind == "histogram" else _draw_density
+            line, interval = draw(ax, _varied(values, self.labels[i]), ends, style)
+            self.lines_.append(line)
+            self.intervals_.append(interval)
+            if i == 0:
+                interval.set_label(shade)
+            if self.truth is not None and np.isfinite(self.truth[i]):
+                self.truth_.append(ax.axvline(self.truth[i], color="black" if alone else style["color"], linewidth=1.2,
+                                              linestyle="--", label="truth" if not self.truth_ else None))
+        if self.prior is not None:
+            self._plot_prior_densities()
+        ax.set(xlabel=full_label(self.name, self.labels[0]) if alone else self.name, ylabel="posterior density",
+               yticks=[])
+        ax.set_ylim(bottom=0, auto=True)  # a second posterior on the same axes may be higher
+        legend_above(ax, last=[*self.intervals_, *self.truth_, *self.prior_])
+
+    def _plot_prior_densities(self):
+        left, right = self.ax_.get_xlim()
+        grid = np.linspace(left, right, _GRID)
+        for i, density in enumerate(_prior_densities(self.prior, grid, len(self.labels))):
+            line, = self.ax_.plot(grid, density, color="0.45", linewidth=1.2, linestyle=":",
+                                  label="prior" if i == 0 else None)
+            self.prior_.append(line)
+        self.ax_.set_xlim(left, right, auto=True)
+
+    def _plot_forest(self, **kwargs):
+        ax = self.ax_
+        places = np.arange(len(self.labels))
+        ends = self._intervals(self.draws)
+        if ends.min() < 0 < ends.max():
+            ax.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+        if self.prior is not None:
+            self.prior_.append(ax.hlines(places, *self._prior_intervals(), color="0.85", linewidth=5, zorder=0.5,
+                                         label="prior"))
+        style = {"color": "C0", "marker": "o", "markersize": 4, "linestyle": "none", "label": "mean", **kwargs}
+        points, = ax.plot(self.draws.mean(axis=0), places, **style)
+        self.lines_.append(points)
+        self.intervals_.append(ax.hlines(places, *ends.T, color=points.get_color(), linewidth=1.5,
+                                         label=f"{100 * self.level:g} % interval"))
+        if self.truth is not None:
+            self.truth_.append(ax.scatter(self.truth, places, marker="x", s=28, color="black", zorder=3,
+                                          linewidths=1.2, label="truth"))
+        ax.set_yticks(places, self.labels, fontsize="small" if len(places) > 10 else None)
+        ax.set(xlabel=self.name, ylim=(len(places) - 0.5, -0.5))
+        legend_above(ax, last=[*self.intervals_, *self.truth_, *self.prior_])
+
+    def _intervals(self, draws):
+        return np.quantile(draws, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0).T
+
+    def _prior_intervals(self):
+        ends = np.array([(1 - self.level) / 2, (1 + self.level) / 2])
+        if hasattr(self.prior, "ppf"):
+            low, high = self.prior.ppf(ends)
+        elif callable(self.prior):
+            raise InvalidParameterError(
+                "A forest shows the interval of the prior, which a density does not tell. "
+                "Pass the prior as draws or as a frozen distribution of scipy.stats."
+            )
+        else:
+            low, high = np.quantile(_prior_draws(self.prior, len(self.labels)), ends, axis=0)
+        return np.broadcast_to(low, len(self.labels)), np.broadcast_to(high, len(self.labels))
+
+
+def _draw_density(ax, values, ends, style):
+    grid = np.linspace(values.min(), values.max(), _GRID)
+    density = _kernel_density(values, grid)
+    line, = ax.plot(grid, density, **style)
+    inside = np.linspace(ends[0], ends[1], _GRID)
+    area = ax.fill_between(inside, np.interp(inside, grid, density), color=line.get_color(), alpha=0.25, linewidth=0)
+    return line, area
+
+
+def _draw_histogram(ax, values, ends, style):
+    options = {"bins": 40, "histtype": "step", **style}
+    heights, edges, (line,) = ax.hist(values, density=True, **options)
+    inside = np.unique(np.clip(edges, *ends))
+    bins = np.searchsorted(edges, (inside[1:] + inside[:-1]) / 2) - 1
+    area = ax.stairs(heights[bins], inside, fill=True, color=line.get_edgecolor(), alpha=0.25)
+    return line, area
+
+
+def _kernel_density(values, grid):
+    """Kernel density on the range of the draws, reflected at both ends so that no mass leaves it."""
+    kernel = gaussian_kde(values)
+    low, high = values.min(), values.max()
+    density = kernel(grid) + kernel(2 * low - grid) + kernel(2 * high - grid)
+    return np.where((grid < low) | (grid > high), 0.0, density)
+
+
+def _varied(values, label):
+    if np.ptp(values) == 0:
+        raise InvalidParameterError(f'All draws of {label} are equal, and have no density. Use kind="forest".')
+    return values
+
+
+def _prior_densities(prior, grid, n_elements):
+    """Densities on the grid: one for all elements, or one for each."""
+    density = getattr(prior, "pdf", prior)
+    if callable(density):
+        return [np.broadcast_to(density(grid), grid.shape)]
+    return [_kernel_density(column, grid) for column in _prior_draws(prior, n_elements).T]
+
+
+def _prior_draws(prior, n_elements):
+    draws = np.asarray(prior, dtype=float)
+    draws = draws[:, None] if draws.ndim == 1 else draws
+    if draws.ndim != 2 or draws.shape[1] not in (1, n_elements):
+        raise InvalidParameterError(
+            f"Draws of the prior must have the shape (n,) or (n, {n_elements}), one column for each element that is "
+            f"drawn; got {np.shape(prior)}."
+        )
+    return draws
+
+
+def _positions(index, name, shape, labels):
+    """Positions of the elements that are asked for."""
+    items = [index] if isinstance(index, (str, tuple)) or not np.iterable(index) else list(index)
+    if not items:
+        raise InvalidParameterError("index selects no element. Leave it out for all of them.")
+    return [_position(item, name, shape, labels) for item in items]
+
+
+def _position(item, name, shape, labels):
+    if isinstance(item, str):
+        found = [position for position, label in labels.items() if label == item]
+    else:
+        wanted = item if isinstance(item, tuple) else (item,)
+        found = [tuple(int(i) % n for i, n in zip(wanted, shape))] if _is_inside(wanted, shape) else []
+    if not found:
+        raise InvalidParameterError(
+            f"{name} has no element {item!r}: it has the shape {shape} and the elements {quoted(labels.values())}."
+        )
+    return found[0]
+
+
+def _is_inside(wanted, shape):
+    return len(wanted) == len(shape) > 0 and all(isinstance(i, Integral) and -n <= i < n for i, n in zip(wanted, shape))
+
+
+def _truth(truth, name, shape, positions):
+    """One value for each of the elements that are drawn."""
+    if truth is None:
+        return None
+    values = np.asarray(truth, dtype=float)
+    if values.size == np.prod(shape, dtype=int):
+        values = values.reshape(shape)
+        return np.array([values[position] for position in positions])
+    if values.size != len(positions):
+        raise InvalidParameterError(
+            f"truth must have the shape {shape} of {name}, or one value for each of the {len(positions)} elements "
+            f"that are drawn; got the shape {values.shape}."
+        )
+    return values.ravel()

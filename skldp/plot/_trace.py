@@ -1,0 +1,160 @@
+"""The chains behind a posterior."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skldp.exceptions import InvalidParameterError
+from skldp.plot._support import distinct_positions, element_labels, fitted, full_label, parameter, pyplot, quoted
+
+_MOST_ROWS = 4  # panels below each other before there is a second column
+
+
+class TraceDisplay:
+    """Traces of the chains, with R-hat and the effective sample size in the titles.
+
+    Chains that have converged look like one band of noise. Chains that wander apart have a large R-hat, and slow ones
+    a small effective sample size; raise ``n_draws`` or ``n_warmup`` then.
+
+    Parameters
+    ----------
+    draws : dict of str to ndarray of shape (n_chains, n_draws)
+        Draws by the name of the element, thinned as they are stored.
+    rhat, ess : dict of str to float
+        Split R-hat and bulk effective sample size by the same names; NaN where there is none.
+
+    Attributes
+    ----------
+    ax_ : ndarray of matplotlib Axes
+        One for each element.
+    figure_ : matplotlib Figure
+    lines_ : dict of str to list of lines
+        One line for each chain, by the name of the element.
+
+    See Also
+    --------
+    TraceDisplay.from_estimator : Draw the chains of a fitted estimator.
+    PosteriorDisplay : The densities of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPPoisson, TraceDisplay
+    >>> X = np.random.default_rng(0).poisson(3.0, size=(2000, 1))
+    >>> model = LDPPoisson(epsilon=2.0, random_state=0).fit(X)
+    >>> display = TraceDisplay.from_estimator(model)
+    >>> display.ax_[0].get_title()
+    'rate: R-hat 1.00..., ESS ...'
+    """
+
+    def __init__(self, draws, *, rhat, ess):
+        self.draws = draws
+        self.rhat = rhat
+        self.ess = ess
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, names: str | Sequence[str] | None = None, *, ax: Any = None,
+                       **kwargs: Any) -> Self:
+        """Draw the chains of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted Bayesian estimator, or a pipeline that ends in one.
+        names : str, list of str or None, default=None
+            Parameters, or elements such as ``"coef[0]"``, in the order in which they are drawn. A parameter stands for
+            all its elements. ``None`` draws each parameter once, by its element with the largest R-hat.
+        ax : list of matplotlib Axes or None, default=None
+            Where to draw, one for each element; a new figure by default.
+        **kwargs
+            Passed on to the lines.
+
+        Returns
+        -------
+        TraceDisplay
+        """
+        estimator = fitted(estimator)
+        elements = {name: _elements(estimator, name) for name in estimator.posterior_.draws}
+        if names is None:
+            chosen = [_worst(estimator, name, elements[name]) for name in elements]
+        else:
+            chosen = [found for name in ([names] if isinstance(names, str) else names)
+                      for found in _find(name, elements)]
+        posterior = estimator.posterior_
+        display = cls({label: posterior.draws[name][(..., *position)] for name, label, position in chosen},
+                      rhat={label: float(posterior.rhat[name][position]) for name, label, position in chosen},
+                      ess={label: float(posterior.ess[name][position]) for name, label, position in chosen})
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : list of matplotlib Axes or None, default=None
+            Where to draw, one for each element; a new figure by default.
+        **kwargs
+            Passed on to the lines.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = self._panels(ax)
+        self.figure_ = self.ax_[0].figure
+        self.lines_ = {}
+        style = {"linewidth": 0.6, "alpha": 0.6, **kwargs}
+        for panel, (label, chains) in zip(self.ax_, self.draws.items()):
+            self.lines_[label] = panel.plot(chains.T, **style)
+            panel.set_title(self._title(label), fontsize="medium")
+            panel.margins(x=0)
+        bottom = self.ax_[-1:] if ax is not None or len(self.ax_) <= _MOST_ROWS else self.ax_[-2:]
+        for panel in bottom:
+            panel.set_xlabel("stored draw of each chain")
+            panel.tick_params(labelbottom=True)
+        return self
+
+    def _title(self, label):
+        rhat, ess = self.rhat[label], self.ess[label]
+        return f"{label}: R-hat {rhat:.3f}, ESS {ess:.0f}" if np.isfinite([rhat, ess]).all() else label
+
+    def _panels(self, ax):
+        n_panels = len(self.draws)
+        if ax is not None:
+            panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+            if len(panels) != n_panels:
+                raise InvalidParameterError(f"ax must hold {n_panels} axes, one for each element; got {len(panels)}.")
+            return panels
+        n_columns = 1 if n_panels <= _MOST_ROWS else 2
+        n_rows = -(-n_panels // n_columns)
+        figure, panels = pyplot().subplots(n_rows, n_columns, squeeze=False, sharex=True, layout="constrained",
+                                           figsize=(3.2 + 3.2 * n_columns, 1.0 + 1.3 * n_rows))
+        for unused in panels.ravel()[n_panels:]:
+            figure.delaxes(unused)
+        return panels.ravel()[:n_panels]
+
+
+def _elements(estimator, name):
+    """Parameter, label and position of every element."""
+    draws = parameter(estimator, name)
+    labels = dict(zip(np.ndindex(draws.shape[2:]), element_labels(estimator, name, draws.shape[2:])))
+    return [(name, full_label(name, labels[position]), position) for position in distinct_positions(draws)]
+
+
+def _worst(estimator, name, elements):
+    rhat = [float(estimator.posterior_.rhat[name][position]) for _, _, position in elements]
+    return elements[int(np.argmax(np.nan_to_num(rhat, nan=0.0)))]
+
+
+def _find(name, elements):
+    if name in elements:
+        return elements[name]
+    found = [element for group in elements.values() for element in group if element[1] == name]
+    if not found:
+        raise InvalidParameterError(
+            f"The posterior has no parameter or element {name!r}. Choose from {quoted(elements)}, or an element such "
+            f"as {quoted([group[0][1] for group in elements.values()][:1])}."
+        )
+    return found

@@ -1,0 +1,126 @@
+"""A scaler that learns nothing: public bounds into a ball."""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skldp._validation._door import as_floats
+from skldp._validation._parameters import check_bounds, check_positive
+from skldp.exceptions import InvalidParameterError
+from skldp.transformers._perturbers import private_table, refuse_complex
+
+
+class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Map public bounds of each feature into a ball of radius ``data_norm``.
+
+    Parameters
+    ----------
+    bounds : tuple, default=(-1, 1)
+        Public (lower, upper): numbers, or arrays with one entry for each feature.
+    data_norm : float, default=1.0
+        Radius of the ball that every transformed row lies in.
+
+    Attributes
+    ----------
+    centre_, scale_ : ndarray of shape (n_features,)
+        The map is ``(x - centre_) * scale_``.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    :math:`x_j \mapsto \frac{R}{\sqrt d}\cdot\frac{x_j - (a_j + b_j)/2}{(b_j - a_j)/2}` after clipping to
+    :math:`[a_j, b_j]`, so :math:`\|x\| \le R`. Unlike scikit-learn's scalers it learns nothing from the data, so it
+    costs no privacy. NaN becomes the midpoint.
+
+    Examples
+    --------
+    >>> from skldp import BoundedScaler
+    >>> BoundedScaler(bounds=(0, 10)).fit_transform([[0.0], [5.0], [99.0]])
+    array([[-1.],
+           [ 0.],
+           [ 1.]])
+    """
+
+    def __init__(self, *, bounds: Any = (-1, 1), data_norm: float = 1.0) -> None:
+        self.bounds = bounds
+        self.data_norm = data_norm
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Check the bounds against the number of features; nothing is learned from X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Only its shape and column names are used.
+        y : ignored
+            Present for scikit-learn's API.
+
+        Returns
+        -------
+        self
+        """
+        refuse_complex(X)
+        d = private_table(self, X, reset=True).shape[1]
+        radius = check_positive(self.data_norm, "data_norm")
+        lower, upper = _feature_bounds(self.bounds, d)
+        self.centre_ = lower + (upper - lower) / 2
+        self.scale_ = 2 * radius / (math.sqrt(d) * (upper - lower))
+        self._half_width = (upper - lower) / 2
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Clip X to the bounds and map it into the ball.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = as_floats(private_table(self, X, reset=False))
+        with np.errstate(all="ignore"):
+            deviation = np.where(np.isnan(X), 0.0, X - self.centre_)
+            return np.clip(deviation, -self._half_width, self._half_width) * self.scale_
+
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
+        """Map points of the ball back to the features' scale, without clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Transformed records, or reports about them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        return np.asarray(X, dtype=np.float64) / self.scale_ + self.centre_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _feature_bounds(bounds, n_features):
+    try:
+        lower, upper = bounds
+        pairs = np.broadcast_arrays(np.asarray(lower), np.asarray(upper), np.empty(n_features))[:2]
+    except (TypeError, ValueError):
+        raise InvalidParameterError(
+            f"bounds must be a pair (lower, upper) of numbers or of arrays of length {n_features}, got {bounds!r}."
+        ) from None
+    checked = [check_bounds((a, b)) for a, b in zip(*(side.tolist() for side in pairs))]
+    return np.asarray(checked, dtype=np.float64).T

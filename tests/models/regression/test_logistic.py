@@ -1,0 +1,701 @@
+"""Log-density of logistic regressions against brute force, Monte Carlo, quadrature and finite differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import expit
+
+from skldp.exceptions import InvalidParameterError
+from skldp.models import LogisticMomentModel, LogisticRecordModel
+from skldp.models.regression import _logistic_records
+from skldp.models.regression._label_moments import LabelMomentLikelihood, LabelMoments
+from skldp.models.regression._logistic_records import _KNOTS, _powers_by_cell, _tabulated, chebyshev_slope, mean_tanh
+from skldp.models.regression._sigmoid import tanh_means
+from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol
+from skldp.protocols._tallies import RecordTally, Tally
+from skldp.sampling._density import GuardedModel, quiet
+
+KINDS = ["sphere", "gaussian", "inputs"]
+with_and_without = pytest.mark.parametrize("intercept", [True, False])
+
+
+def protocol_of(kind, d, intercept, **options):
+    if kind == "inputs":
+        return LabelRecordProtocol(n_features=d, **options)
+    weight = {} if intercept else {"intercept_weight": 0.0}
+    return LabelMomentProtocol(n_features=d, mechanism=kind, **weight, **options)
+
+
+def model_of(aggregate, kind, intercept, **options):
+    if kind == "inputs":
+        return LogisticRecordModel(aggregate, fit_intercept=intercept, **options)
+    return LogisticMomentModel(aggregate, **options)
+
+
+def records(d, n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0.05, 0.4 / np.sqrt(d), size=(n, d))
+    return X, (rng.random(n) < expit(X @ np.linspace(3.0, -2.0, d) + 0.4)).astype(int)
+
+
+def aggregate_of(kind, d, intercept, n=400, seed=0, **options):
+    protocol = protocol_of(kind, d, intercept, **options)
+    return protocol.aggregate(protocol._randomize(*records(d, n, seed), 0))
+
+
+def points(model, n=5, seed=0):
+    """Parameters of the size that a posterior has, with signs of either kind."""
+    return np.random.default_rng(seed).normal(scale=0.4, size=(n, model.n_params)) + 0.05
+
+
+class Point:
+    """Parameters of a regression, by the definitions and one at a time."""
+
+    def __init__(self, coef, covariance, mean=None, intercept=0.0):
+        self.coef, self.covariance, self.intercept = np.asarray(coef, dtype=float), np.asarray(covariance), intercept
+        self.mean = np.zeros(len(self.coef)) if mean is None else np.asarray(mean)
+
+    @classmethod
+    def of(cls, theta, model):
+        """From coordinates: coef, scales, rows, mean and intercept."""
+        d = model.coordinates.n_features
+        coef, scales, free, rest = np.split(theta, np.cumsum([d, d, d * (d - 1) // 2]))
+        factor, left, rows = np.zeros((d, d)), list(free), []
+        for j in range(d):
+            row = np.array([left.pop(0) for _ in range(j)])
+            rows.append(row)
+            factor[j, :j + 1] = scales[j] * np.append(row, 1.0) / np.linalg.norm(np.append(row, 1.0))
+        means = (rest[:d], rest[d]) if len(rest) else ()
+        point = cls(coef, factor @ factor.T, *means)
+        point.scales, point.rows = scales, rows
+        return point
+
+    def log_prior(self, eta=2.0):
+        """Up to a constant, in the coordinates; the rows of the factor as in LKJ."""
+        d = len(self.coef)
+        value = float(stats.multivariate_t(np.zeros(d), 2.5**2 * np.eye(d), df=3).logpdf(self.coef))
+        value += stats.norm(0, 0.5).logpdf(self.scales).sum()
+        value -= (d + 2 * eta - 1) / 2 * sum(np.log1p(row @ row) for row in self.rows)
+        value += stats.norm(0, 0.5).logpdf(self.mean).sum() + stats.norm(0, 2.5).logpdf(self.intercept)
+        return value
+
+    def moments(self, protocol):
+        """The same as the library sees it."""
+        constant = protocol.has_intercept
+        return LabelMoments(self.covariance[None], self.coef[None], self.mean[None] if constant else None,
+                            np.array([self.intercept]) if constant else None, protocol.y_weight,
+                            protocol.intercept_weight)
+
+
+# ---- Moments of tanh
+
+@pytest.mark.parametrize("spread, tolerance, of_derivatives", [
+    (0.0, 1e-13, 1e-13), (1.0, 1e-12, 1e-12), (4.0, 1e-12, 1e-12), (10.0, 1e-12, 2e-10), (20.0, 1e-6, 3e-5),
+    (60.0, 3e-3, 6e-3),
+])
+def test_means_of_the_curve_and_its_derivatives_are_those_of_an_integral(spread, tolerance, of_derivatives):
+    curves = [lambda u: np.tanh(u / 2), lambda u: 0.5 / np.cosh(u / 2) ** 2,
+              lambda u: -0.5 * np.tanh(u / 2) / np.cosh(u / 2) ** 2,
+              lambda u: (2 * np.tanh(u / 2) ** 2 - 1 / np.cosh(u / 2) ** 2) / (4 * np.cosh(u / 2) ** 2)]
+    for mean in (-6.0, -0.1, 2.5):
+        found = tanh_means(np.array([mean]), np.array([spread**2]))[:, 0]
+        for number, curve in enumerate(curves):
+            expected = curve(mean)
+            if spread:
+                # The curve changes near u = 0 and the density around the mean; quad is told of both.
+                ends = np.clip([-40.0, -5.0, 0.0, 5.0, 40.0, mean], mean - 10 * spread, mean + 10 * spread)
+                knots = np.unique([mean - 10 * spread, *ends, mean + 10 * spread])
+                expected = sum(integrate.quad(lambda u: curve(u) * stats.norm.pdf(u, mean, spread), low, high,
+                                              epsabs=1e-14, epsrel=1e-13)[0] for low, high in itertools.pairwise(knots))
+            assert abs(found[number] - expected) < (of_derivatives if number else tolerance), (mean, number)
+
+
+def test_means_of_the_curve_are_vectorised_and_a_negative_variance_is_none():
+    mean, variance = np.array([0.5, -1.0, 2.0]), np.array([1.0, 4.0, -1e-18])
+    found = tanh_means(mean, variance)
+    assert found.shape == (4, 3)
+    for i in range(3):
+        np.testing.assert_allclose(tanh_means(mean[i:i + 1], variance[i:i + 1])[:, 0], found[:, i], rtol=1e-13)
+    np.testing.assert_allclose(found[:, 2], tanh_means(mean[2:], np.zeros(1))[:, 0])
+
+
+# ---- Moments of a report
+
+def monomials(protocol):
+    """What a report is made of, diagonal first: coefficient, columns of x, whether the label is a factor."""
+    d, w, kappa = protocol.n_features, protocol.y_weight, protocol.intercept_weight
+    letters = [(1.0, (j,), 0) for j in range(d)] + [(w, (), 1)]
+    if kappa:
+        letters.insert(0, (kappa, (), 0))
+    first = int(kappa > 0)
+    pairs = [(i, i) for i in range(first, first + d)] + list(itertools.combinations(range(len(letters)), 2))
+    return [(letters[i][0] * letters[j][0] * (1.0 if i == j else np.sqrt(2)), letters[i][1] + letters[j][1],
+             letters[i][2] + letters[j][2]) for i, j in pairs]
+
+
+def gaussian_moment(columns, mean, covariance):
+    """E of a product of columns of Gaussians with given means, shape (d, n), by the recursion of Isserlis."""
+    if not columns:
+        return np.ones(mean.shape[1])
+    first, rest = columns[0], columns[1:]
+    value = mean[first] * gaussian_moment(rest, mean, covariance)
+    for place, other in enumerate(rest):
+        value = value + covariance[first, other] * gaussian_moment(rest[:place] + rest[place + 1:], mean, covariance)
+    return value
+
+
+class Expectation:
+    """E of monomials of x and a label, from x given the linear predictor: Gaussian, and then one integral over it."""
+
+    def __init__(self, point):
+        slope = point.covariance @ point.coef
+        variance = point.coef @ slope
+        nodes = np.linspace(-9, 9, 1201)
+        self.weights = np.exp(-nodes**2 / 2) / np.exp(-nodes**2 / 2).sum()
+        predictor = point.intercept + point.coef @ point.mean + np.sqrt(variance) * nodes
+        self.label = 2 * expit(predictor) - 1
+        self.mean = point.mean[:, None] + np.outer(slope, nodes) / np.sqrt(variance)
+        self.covariance = point.covariance - np.outer(slope, slope) / variance
+
+    def __call__(self, columns, labels):
+        value = gaussian_moment(columns, self.mean, self.covariance)
+        return float(self.weights @ (value * self.label if labels % 2 else value))
+
+
+def report_moments(point, protocol):
+    """Mean and covariance of the statistic of a client, entry by entry."""
+    entries, expectation = monomials(protocol), Expectation(point)
+    mean = np.array([c * expectation(x, y) for c, x, y in entries])
+    covariance = np.array([[c * e * expectation(x + u, y + v) for e, u, v in entries] for c, x, y in entries])
+    return mean, covariance - np.outer(mean, mean)
+
+
+def a_point(d, intercept, seed=0, size=0.5):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d)) * size / np.sqrt(d)
+    means = (rng.normal(scale=0.4, size=d), 0.7) if intercept else ()
+    return Point(rng.normal(scale=2.5, size=d), root @ root.T + 0.02 * np.eye(d), *means)
+
+
+def parts_of_the_library(point, protocol):
+    """Mean and covariance of a report as the library has them, in the order of the report's entries."""
+    d, w, kappa, moments = protocol.n_features, protocol.y_weight, protocol.intercept_weight, point.moments(protocol)
+    above = np.triu_indices(d, 1)
+    rows, columns = (np.concatenate([np.arange(d), part]) for part in above)
+    root = np.where(rows == columns, 1.0, np.sqrt(2))
+    second, cross, y = moments.second()[0], moments.cross[0], moments.means[0, 0]
+    mean = [second[rows, columns] * root]
+    if kappa:
+        mean += [np.sqrt(2) * kappa * point.mean, [np.sqrt(2) * kappa * w * y]]
+    mean.append(np.sqrt(2) * w * cross)
+    names = [("xx", j, k) for j, k in zip(rows, columns)]
+    names += [("x", j, 0) for j in range(d)] + [("y", 0, 0)] if kappa else []
+    names += [("xy", j, 0) for j in range(d)]
+    aside = moments.cross_covariance(rows, columns)[0] * root[:, None]
+    return names, np.concatenate(mean), aside, moments.linear_covariance()[0]
+
+
+def order_of(protocol, names):
+    """Where the entries of monomials() are among the names."""
+    kinds = []
+    for _, x, y in monomials(protocol):
+        kinds.append(("xx", *x) if len(x) == 2 else ("xy", *x, 0) if x and y else ("x", *x, 0) if x else ("y", 0, 0))
+    return [names.index(kind) for kind in kinds]
+
+
+@with_and_without
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_moments_of_a_report_are_those_of_an_independent_integral(intercept, d):
+    protocol = protocol_of("sphere", d, intercept, y_weight=0.8, **({"intercept_weight": 0.6} if intercept else {}))
+    for seed in range(4):
+        point = a_point(d, intercept, seed)
+        names, mean, aside, rest = parts_of_the_library(point, protocol)
+        order = order_of(protocol, names)
+        expected, covariance = report_moments(point, protocol)
+        place = np.argsort(order)
+        expected, covariance = expected[place], covariance[np.ix_(place, place)]
+        n = len(aside)
+        np.testing.assert_allclose(mean, expected, atol=1e-12)
+        np.testing.assert_allclose(aside, covariance[:n, n:], atol=1e-12)
+        np.testing.assert_allclose(rest, covariance[n:, n:], atol=1e-12)
+
+
+@pytest.mark.parametrize("d, intercept", [(1, True), (2, True), (2, False)])
+def test_moments_of_a_report_are_those_of_four_million_clients(d, intercept):
+    """Through no formula at all: clients are drawn, and their statistics averaged."""
+    protocol = protocol_of("sphere", d, intercept)
+    point = a_point(d, intercept, seed=7)
+    names, mean, aside, rest = parts_of_the_library(point, protocol)
+    order = order_of(protocol, names)
+    likelihood = LabelMomentLikelihood(protocol, Tally(1, np.zeros(protocol.width, dtype=object)))
+    noisy = np.linalg.inv(likelihood.precision(point.moments(protocol)))
+    covariance = (noisy - likelihood.noise * np.eye(len(noisy)))[np.ix_(order, order)]
+    mean = mean[order]
+    rng, n, block = np.random.default_rng(3), 4_000_000, 250_000
+    root = np.linalg.cholesky(point.covariance)
+    entries = monomials(protocol)
+    first, second, fourth = 0.0, 0.0, 0.0
+    for _ in range(n // block):
+        x = point.mean + rng.standard_normal((block, d)) @ root.T
+        y = np.where(rng.random(block) < expit(point.intercept + x @ point.coef), 1.0, -1.0)
+        sample = np.column_stack([c * x[:, list(u)].prod(axis=1) * y**v for c, u, v in entries]) - mean
+        squares = sample**2
+        first, second, fourth = first + sample.sum(axis=0), second + sample.T @ sample, fourth + squares.T @ squares
+    error = np.sqrt(np.diag(covariance) / n)
+    assert np.abs(first / n / error).max() < 4.5
+    spread = np.sqrt((fourth / n - (second / n) ** 2) / n)
+    assert np.abs((second / n - covariance) / spread).max() < 5
+
+
+def test_moments_do_not_depend_on_the_coordinates_of_x():
+    protocol = protocol_of("sphere", 3, True)
+    moments = a_point(3, True).moments(protocol)
+    values, vectors = np.linalg.eigh(moments.second())
+    turned = moments.rotated(vectors, values)
+    np.testing.assert_allclose(turned.second()[0], np.diag(values[0]), atol=1e-13)
+    np.testing.assert_allclose(turned.cross[0], vectors[0].T @ moments.cross[0], atol=1e-13)
+    assert turned.means is moments.means, "the predictor is the same"
+
+
+# ---- Density of the statistics
+
+def brute_force(point, aggregate):
+    """The log-likelihood of an aggregate of moments as an ordinary Gaussian density."""
+    value = 0.0
+    for protocol, tally in aggregate.parts.items():
+        mean, covariance = report_moments(point, protocol)
+        covariance += max(protocol.randomizer.noise_variance, 1e-9) * np.eye(len(mean))
+        found = protocol.randomizer.decode((tally.sums / tally.n_reports).astype(float)[None])[0]
+        value += stats.multivariate_normal(mean, covariance / tally.n_reports).logpdf(found)
+    return value
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@with_and_without
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept, d):
+    aggregate = sum(aggregate_of(mechanism, d, intercept, n, epsilon=epsilon, y_weight=0.6)
+                    for epsilon, n in ((1.0, 300), (8.0, 500)))
+    model = LogisticMomentModel(aggregate)
+    theta = points(model, 4)
+    expected = [brute_force(point, aggregate) + point.log_prior() for point in (Point.of(t, model) for t in theta)]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-9, atol=1e-7)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+@with_and_without
+def test_moment_density_is_the_gaussian_of_its_own_precision(intercept, d):
+    aggregate = aggregate_of("sphere", d, intercept, epsilon=20.0)
+    model = LogisticMomentModel(aggregate)
+    part, theta = model.likelihoods[0], points(model, 6)
+    found, expected = [], []
+    for t in theta[:, None]:
+        moments = model.moments(model.coordinates.expand(t))
+        precision = part.precision(moments)
+        found.append(part.log_likelihood(moments)[0])
+        expected.append(part.plug_in(moments, precision)[0][0] + 0.5 * np.linalg.slogdet(precision)[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+
+
+@with_and_without
+def test_moment_density_without_noise_keeps_its_digits(intercept):
+    aggregate = aggregate_of("sphere", 2, intercept, 2000, epsilon=np.inf)
+    model = LogisticMomentModel(aggregate)
+    theta = model.approximation.initial() + 0.01 * points(model)
+    expected = [brute_force(point, aggregate) + point.log_prior() for point in (Point.of(t, model) for t in theta)]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-4, atol=1e-3)
+
+
+@with_and_without
+def test_the_approximation_is_the_density_itself_at_its_pilot(intercept):
+    """But for the logarithm of the determinant, which it takes to be a constant."""
+    aggregate = aggregate_of("sphere", 2, intercept, epsilon=4.0) + aggregate_of("sphere", 2, intercept, epsilon=1.0)
+    model = LogisticMomentModel(aggregate)
+    pilot = model.approximation.pilot
+    covariances = [report_moments(Point.of(pilot, model), protocol)[1] for protocol in aggregate.parts]
+    constant = sum(-0.5 * np.linalg.slogdet(covariance + part.noise * np.eye(len(covariance)))[1]
+                   for covariance, part in zip(covariances, model.likelihoods))
+    exact, held = model.log_density(pilot[None])[0], model.approximation.log_density(pilot[None])[0]
+    assert exact == pytest.approx(held + constant, abs=1e-7)
+    assert model.approximation.initial() is pilot
+
+
+@with_and_without
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, np.inf])
+def test_the_pilot_is_a_mode_of_the_approximation(intercept, epsilon):
+    for kind in KINDS:
+        model = model_of(aggregate_of(kind, 2, intercept, 4000, epsilon=epsilon), kind, intercept).approximation
+        around = model.pilot + 0.02 * points(model, 40)
+        assert model.log_density(model.pilot[None])[0] > model.log_density(around).max() - 1e-3
+
+
+def test_under_noise_the_approximation_differs_from_the_density_by_little():
+    """What makes its gradient a good surrogate: within the posterior they differ by a fraction of a unit."""
+    for kind in KINDS:
+        model = model_of(aggregate_of(kind, 2, True, 4000, epsilon=1.0), kind, True)
+        near = model.approximation.pilot + 0.1 * points(model, 30)
+        gap = model.log_density(near) - model.approximation.log_density(near)
+        assert np.ptp(gap) < 0.5 and np.ptp(model.log_density(near)) > 2 * np.ptp(gap)
+
+
+# ---- Gradients
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+@pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto")])
+def test_gradient_of_the_approximation_matches_finite_differences(kind, intercept, d, prior_scale):
+    aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
+    model = model_of(aggregate, kind, intercept, prior_scale=prior_scale, covariance_scale=0.3, lkj_eta=1.5,
+                     mean_scale="learned" if d == 4 else 0.1)
+    theta, step, held = points(model, 4), 1e-5, model.approximation
+    value, gradient = held.log_density_and_gradient(theta)
+    np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
+    assert (model.surrogate_gradient(theta) == gradient).all()
+    ends = [(held.log_density(theta + step * e), held.log_density(theta - step * e)) for e in np.eye(model.n_params)]
+    numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("link", ["quadrature", "probit"])
+@with_and_without
+def test_the_parabola_touches_the_labels_where_little_is_uncertain(link, intercept):
+    """Without noise the predictor is known, the curve needs no average, and the expansion's slope is exact."""
+    model = model_of(aggregate_of("inputs", 2, intercept, 3000, epsilon=np.inf), "inputs", intercept, link=link)
+    pilot, step = model.approximation.pilot, 1e-5
+    gradient = model.surrogate_gradient(pilot[None])[0]
+    moved = pilot + step * np.vstack([np.eye(model.n_params), -np.eye(model.n_params)])
+    above, below = np.split(model.log_density(moved), 2)
+    scale = np.abs(model.surrogate_gradient(pilot[None] + 0.01)).max()
+    np.testing.assert_allclose((above - below) / (2 * step), gradient, atol=1e-3 * scale)
+
+
+# ---- Density of the records
+
+def integrated(point, protocol, reports):
+    """Log-likelihood of rows: integrals over x of p(x) p(z | x) p(label | x), on a grid."""
+    mechanism, d = protocol.randomizer, protocol.n_features
+    noise, keep = max(mechanism.noise_variance, 1e-9), 1 / (1 + np.exp(-mechanism.label.epsilon))
+    nodes = np.linspace(-9, 9, 6001 if d == 1 else 401)
+    axes = np.meshgrid(*[nodes] * d, indexing="ij")
+    white = np.stack([axis.ravel() for axis in axes], axis=1)
+    weights = np.exp(-0.5 * (white**2).sum(axis=1)) * ((nodes[1] - nodes[0]) / np.sqrt(2 * np.pi)) ** d
+    x = point.mean + white @ np.linalg.cholesky(point.covariance).T
+    positive = expit(point.intercept + x @ point.coef)
+    reported = keep * positive + (1 - keep) * (1 - positive)
+    total = 0.0
+    for row in mechanism.decode(reports):
+        density = np.exp(-0.5 * ((row[:-1] - x) ** 2).sum(axis=1) / noise) / (2 * np.pi * noise) ** (d / 2)
+        total += np.log(weights @ (density * (reported if row[-1] > 0 else 1 - reported)))
+    return total
+
+
+@pytest.mark.parametrize("d, epsilon", [(1, 0.5), (1, 4.0), (1, 20.0), (2, 2.0), (2, 20.0)])
+@pytest.mark.parametrize("split", [0.5, 0.2])
+@with_and_without
+def test_record_density_is_an_integral_over_the_records(d, epsilon, split, intercept):
+    protocol = LabelRecordProtocol(n_features=d, epsilon=epsilon, budget_split=split)
+    reports = protocol._randomize(*records(d, 6), 0)
+    model = LogisticRecordModel(protocol.aggregate(reports), fit_intercept=intercept)
+    theta = points(model, 3)
+    expected = []
+    for point in (Point.of(t, model) for t in theta):
+        expected.append(integrated(point, protocol, reports) + point.log_prior())
+    assert np.ptp(expected) > 0.01
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-6)
+
+
+def test_records_of_several_cohorts_add():
+    rows = []
+    for epsilon, n in ((3.0, 5), (12.0, 7)):
+        protocol = LabelRecordProtocol(n_features=1, epsilon=epsilon)
+        rows.append((protocol, protocol._randomize(*records(1, n), 0)))
+    model = LogisticRecordModel(sum(protocol.aggregate(reports) for protocol, reports in rows))
+    theta = points(model, 4)
+    expected = [sum(integrated(point, *row) for row in rows) + point.log_prior()
+                for point in (Point.of(t, model) for t in theta)]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 0.01, 0.5, 2.5, 3.9, 16.1, 250.0, 624.0, 626.0, 1e5, 1e8])
+def test_mean_of_the_curve_and_its_slope_to_seven_digits(variance):
+    positions = np.linspace(-25, 25, 301)
+    found, slope = mean_tanh(positions, variance)
+    expected = tanh_means(positions, np.full(301, variance))
+    np.testing.assert_allclose(found, expected[0], atol=1e-8)
+    np.testing.assert_allclose(slope, expected[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("contrast", [0.05, 0.46, 0.9, 0.9999])
+@pytest.mark.parametrize("variance", [1e-8, 0.3, 9.0])
+def test_the_table_replaces_a_sum_over_rows(contrast, variance):
+    positions = np.random.default_rng(0).normal(1.0, 2.5, size=20_000)
+    direct = np.log1p(contrast * tanh_means(positions, np.full(len(positions), variance))[0]).sum()
+    assert abs(_tabulated(positions, variance, contrast) - direct) < 1e-7 * len(positions)
+    for few in (positions[:1], positions[:2], np.full(5, 0.7), np.array([0.3, 0.3 + 1e-12])):
+        direct = np.log1p(contrast * tanh_means(few, np.full(len(few), variance))[0]).sum()
+        assert _tabulated(few, variance, contrast) == pytest.approx(direct, abs=1e-7)
+    assert _tabulated(positions[:0], variance, contrast) == 0.0
+
+
+def test_the_table_of_a_wide_range_loses_little():
+    """Predictors from -30 to 30 are farther apart than a posterior has them."""
+    positions = np.linspace(-30, 30, 20_011)
+    direct = np.log1p(0.9 * tanh_means(positions, np.full(len(positions), 0.2))[0])
+    assert abs(_tabulated(positions, 0.2, 0.9) - direct.sum()) < 1e-6 * len(positions)
+
+
+def test_without_noise_labels_against_all_odds_are_improbable_and_not_certain():
+    """1 + tanh has no digits left where the predictor is -40: no sum of logarithms of probabilities is positive."""
+    rng = np.random.default_rng(0)
+    with quiet():
+        for _ in range(300):
+            positions = rng.normal(size=20) * 10 ** rng.uniform(0, 3) - 10 ** rng.uniform(0, 3)
+            value = _tabulated(positions, 10 ** rng.uniform(-6, 2), 1.0)
+            assert value <= 20 * np.log(2) + 1e-6
+    assert _tabulated(np.array([-200.0, 3.0, 10.0]), 1e-6, 1.0) < -20
+
+
+@pytest.mark.parametrize("n", [1, 7, 8192, 20_000])
+def test_powers_by_cell_are_direct_sums(n):
+    positions = np.random.default_rng(n).normal(size=n)
+    low, step = positions.min(), max(np.ptp(positions), 1e-3) / (_KNOTS - 1)
+    found = _powers_by_cell(positions, low, step)
+    share = (positions - low) / step
+    cell = np.minimum(share.astype(int), _KNOTS - 2)
+    expected = np.zeros((4, _KNOTS - 1))
+    for power in range(4):
+        np.add.at(expected[power], cell, (share - cell) ** power)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert found[0].sum() == n and found[0, -1] >= (n > 1), "the largest is in the last cell"
+
+
+def test_error_of_the_probit_form():
+    """At most 0.04 in the mean of tanh, that is 0.02 in a probability, and not much less."""
+    worst = 0.0
+    for variance in np.geomspace(1e-3, 1e4, 57):
+        mean = np.linspace(0, 12, 241) * np.sqrt(1 + variance)
+        exact = tanh_means(mean, np.full(len(mean), variance))[0]
+        worst = max(worst, np.abs(np.tanh(0.5 * mean / np.sqrt(1 + np.pi / 8 * variance)) - exact).max())
+    assert 0.03 < worst < 0.04
+
+
+def test_chebyshev_is_the_straight_line_of_the_paper():
+    polynomial = np.polynomial.chebyshev.Chebyshev.interpolate(lambda u: 2 * expit(u) - 1, 101, domain=[-3, 3])
+    second = polynomial.truncate(3).convert(kind=np.polynomial.Polynomial)
+    np.testing.assert_allclose(second.coef, [0.0, chebyshev_slope(), 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("link", ["probit", "chebyshev"])
+@with_and_without
+def test_other_links_by_their_definition(link, intercept):
+    protocol = LabelRecordProtocol(n_features=2, epsilon=6.0, budget_split=0.3)
+    reports = protocol._randomize(*records(2, 40), 0)
+    model = LogisticRecordModel(protocol.aggregate(reports), fit_intercept=intercept, link=link)
+    theta, expected = points(model, 5), []
+    z = protocol.randomizer.decode(reports)
+    noise, contrast = protocol.randomizer.noise_variance, np.tanh(0.3 * 6.0 / 2)
+    for point in (Point.of(t, model) for t in theta):
+        total = point.covariance + noise * np.eye(2)
+        gain = point.covariance @ np.linalg.inv(total)
+        mean = point.intercept + (point.mean + (z[:, :2] - point.mean) @ gain.T) @ point.coef
+        variance = point.coef @ (point.covariance - gain @ point.covariance) @ point.coef
+        if link == "probit":
+            f = 2 * expit(mean / np.sqrt(1 + np.pi * variance / 8)) - 1
+        else:
+            f = np.clip(chebyshev_slope() * mean, -1, 1)
+        value = stats.multivariate_normal(point.mean, total).logpdf(z[:, :2]).sum()
+        expected.append(value + np.log((1 + contrast * z[:, 2] * f) / 2).sum() + point.log_prior())
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-8)
+
+
+def test_links_agree_as_far_as_they_should():
+    aggregate = aggregate_of("inputs", 2, True, 2000, epsilon=6.0)
+    exact, probit, line = (LogisticRecordModel(aggregate, link=link) for link in _logistic_records.LINKS)
+    near = exact.initial() + 0.3 * points(exact, 20)
+    gap = [np.ptp(model.log_density(near) - exact.log_density(near)) for model in (probit, line)]
+    assert 0 < gap[0] < gap[1] and gap[0] < 0.1 * np.ptp(exact.log_density(near))
+    with pytest.raises(InvalidParameterError, match='"quadrature", "probit" or "chebyshev"'):
+        LogisticRecordModel(aggregate, link="logit")
+
+
+@pytest.mark.parametrize("link", _logistic_records.LINKS)
+def test_order_of_the_rows_is_chance_and_changes_no_bit(link):
+    protocol = LabelRecordProtocol(n_features=3, epsilon=4.0)
+    reports = protocol._randomize(*records(3, 3000), 0)
+    models = [LogisticRecordModel(protocol.aggregate(rows), link=link)
+              for rows in (reports, reports[::-1], np.random.default_rng(0).permutation(reports))]
+    theta = points(models[0])
+    for model in models[1:]:
+        assert (model.log_density(theta) == models[0].log_density(theta)).all()
+        assert (model.initial() == models[0].initial()).all()
+        assert (model.surrogate_gradient(theta) == models[0].surrogate_gradient(theta)).all()
+
+
+# ---- Both models
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+def test_batched_equals_one_by_one(kind, intercept):
+    model = model_of(aggregate_of(kind, 3, intercept), kind, intercept)
+    theta = points(model, 6)
+    exact, (value, gradient) = model.log_density(theta), model.approximation.log_density_and_gradient(theta)
+    natural = model.constrain(theta)
+    for i in range(6):
+        one_value, one_gradient = model.approximation.log_density_and_gradient(theta[i:i + 1])
+        np.testing.assert_allclose(model.log_density(theta[i:i + 1])[0], exact[i], rtol=1e-12)
+        np.testing.assert_allclose(one_value[0], value[i], rtol=1e-12)
+        np.testing.assert_allclose(one_gradient[0], gradient[i], rtol=1e-8, atol=1e-8)
+        for name, values in model.constrain(theta[i:i + 1]).items():
+            np.testing.assert_allclose(values[0], natural[name][i], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_cohorts_add(kind):
+    one = aggregate_of(kind, 2, True, 4000, epsilon=9.0)
+    other = aggregate_of(kind, 2, True, 50, seed=1, epsilon=0.7)
+    both, first = model_of(one + other, kind, True), model_of(one, kind, True)
+    theta = points(both)
+    second = model_of(other, kind, True)
+    prior = np.array([Point.of(t, both).log_prior() for t in theta])
+    added = first.log_density(theta) + second.log_density(theta) - prior
+    np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(added), rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+def test_zero_reports_leave_the_prior(kind, intercept):
+    protocol = protocol_of(kind, 2, intercept)
+    model = model_of(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), kind, intercept)
+    theta = points(model)
+    expected = [Point.of(t, model).log_prior() for t in theta]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.diff(model.approximation.log_density(theta)), np.diff(expected), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cohort_without_reports_changes_nothing(kind):
+    one, other = aggregate_of(kind, 2, True, epsilon=1.0), protocol_of(kind, 2, True, epsilon=3.0)
+    both = model_of(one + other.aggregate(np.empty((0, other.width), dtype=int)), kind, True)
+    alone = model_of(one, kind, True)
+    theta = points(both)
+    np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(alone.log_density(theta)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+def test_natural_parameters_are_in_the_units_of_the_data(kind, intercept):
+    protocol = protocol_of(kind, 2, intercept, data_norm=4.0)
+    model = model_of(protocol.aggregate(protocol._randomize(np.zeros((9, 2)), np.ones(9), 0)), kind, intercept)
+    theta = points(model)
+    natural = model.constrain(theta)
+    for i, point in enumerate(Point.of(t, model) for t in theta):
+        np.testing.assert_allclose(natural["coef"][i], point.coef / 4)
+        np.testing.assert_allclose(natural["covariance"][i], 16 * point.covariance)
+        assert ("intercept" in natural) == intercept
+        if intercept:
+            assert natural["intercept"][i] == pytest.approx(point.intercept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_priors_are_in_the_units_of_the_data(kind):
+    protocol = protocol_of(kind, 2, True, data_norm=4.0)
+    aggregate = protocol.aggregate(protocol._randomize(*records(2, 9), 0))
+    plain = model_of(aggregate, kind, True)
+    theta = points(plain)
+    natural = plain.constrain(theta)
+    scales = 4 * np.array([Point.of(t, plain).scales for t in theta])
+    means = 4 * np.array([Point.of(t, plain).mean for t in theta])
+    student = stats.multivariate_t(np.zeros(2), (2.5 / 4) ** 2 * np.eye(2), df=3).logpdf(natural["coef"])
+    changes = {
+        "prior_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
+        "covariance_scale": (0.9, (stats.norm(0, 0.9).logpdf(scales) - stats.norm(0, 2.0).logpdf(scales)).sum(1)),
+        "mean_scale": (0.4, (stats.norm(0, 0.4).logpdf(means) - stats.norm(0, 2.0).logpdf(means)).sum(1)),
+        "lkj_eta": (3.5, [1.5 * -np.log1p(Point.of(t, plain).rows[1] @ Point.of(t, plain).rows[1]) for t in theta]),
+    }
+    for name, (value, expected) in changes.items():
+        found = model_of(aggregate, kind, True, **{name: value}).log_density(theta) - plain.log_density(theta)
+        np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("kind, epsilon", [*itertools.product(KINDS, [1.0, np.inf])])
+@with_and_without
+def test_wild_parameters_are_impossible_and_never_nan(kind, epsilon, intercept):
+    model = model_of(aggregate_of(kind, 3, intercept, epsilon=epsilon), kind, intercept)
+    rng = np.random.default_rng(0)
+    for size in (1e1, 1e2, 1e3, 3e3, 1e6, 1e300):
+        theta = size * rng.normal(size=(60, model.n_params))
+        theta[:3, 0] = np.nan, np.inf, -np.inf
+        with quiet():
+            value = model.log_density(theta)
+            held, gradient = GuardedModel(model.approximation).log_density_and_gradient(theta)
+        for found in (value, held):
+            assert not np.isnan(found).any() and (found[:3] == -np.inf).all()
+        assert gradient.shape == theta.shape
+
+
+@pytest.mark.parametrize("kind, epsilon, intercept", [
+    ("sphere", 1.0, False), ("sphere", 20.0, False), ("sphere", np.inf, True), ("sphere", np.inf, False),
+    ("sphere", 1.0, True), ("inputs", 1.0, False), ("inputs", np.inf, True), ("inputs", np.inf, False),
+])
+def test_far_away_nothing_is_more_probable_than_the_mode(kind, epsilon, intercept):
+    model = model_of(aggregate_of(kind, 1, intercept, 3000, epsilon=epsilon), kind, intercept)
+    near = model.log_density(model.approximation.initial()[None])[0]
+    rng = np.random.default_rng(0)
+    for size in (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0):
+        with quiet():
+            assert model.log_density(size * rng.normal(size=(600, model.n_params))).max() < near + 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nearly_collinear_and_vanishing_features_raise_nothing(kind):
+    model = model_of(aggregate_of(kind, 4, True, epsilon=np.inf), kind, True)
+    rng = np.random.default_rng(1)
+    for scale, free in itertools.product([0.0, 1e-200, 1e-9, 1.0, 9e3], [0.0, 1e3, 9e3]):
+        theta = points(model, 20)
+        theta[:, 4:8] = scale * rng.choice([-1, 1], size=(20, 4))
+        theta[:, 8:14] = free * rng.choice([-1, 1], size=(20, 6))
+        with quiet():
+            value, held = model.log_density(theta), model.approximation.log_density(theta)
+        assert not np.isnan(value).any() and not np.isnan(held).any()
+        assert (value < np.inf).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+@pytest.mark.parametrize("d", [1, 5])
+def test_the_starting_point_is_possible_whatever_the_reports_say(kind, intercept, d):
+    """Well-formed reports of nobody in particular: the moments they decode to are of no distribution at all."""
+    for epsilon, seed in itertools.product((0.1, np.inf), range(2)):
+        protocol, rng = protocol_of(kind, d, intercept, epsilon=epsilon), np.random.default_rng(seed)
+        n = int(rng.integers(1, 300))
+        if kind == "inputs":
+            top = int(protocol.randomizer.vector.clamp[1])
+            rows = np.column_stack([rng.integers(-top, top + 1, size=(n, d)), rng.integers(0, 2, size=n)])
+            tally = RecordTally(n, rows.astype(protocol.randomizer.report_dtype))
+        else:
+            size = int(10 ** rng.uniform(0, 12))
+            tally = Tally(n, rng.integers(-size, size + 1, size=protocol.width).astype(object))
+        model = model_of(Aggregate({protocol: tally}), kind, intercept)
+        for part in (model, model.approximation):
+            start = part.initial()
+            assert start.shape == (model.n_params,) and np.isfinite(start).all()
+            assert np.isfinite(part.log_density(start[None])).all()
+        assert np.isfinite(model.surrogate_gradient(model.approximation.initial()[None])).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@with_and_without
+def test_the_pilot_is_near_the_truth_of_many_reports(kind, intercept):
+    rng, d, n = np.random.default_rng(0), 3, 100_000
+    X = rng.normal(0.1 * intercept, 0.25, size=(n, d))
+    coef = np.array([3.0, -2.0, 1.0])
+    y = rng.random(n) < expit(X @ coef - 0.5 * intercept)
+    protocol = protocol_of(kind, d, intercept, epsilon=20.0)
+    model = model_of(protocol.aggregate(protocol._randomize(X, y, 0)), kind, intercept)
+    start = model.constrain(model.approximation.initial()[None])
+    np.testing.assert_allclose(start["coef"][0], coef, atol=0.6)
+    np.testing.assert_allclose(start["covariance"][0], 0.0625 * np.eye(d), atol=0.01)
+    if intercept:
+        assert start["intercept"][0] == pytest.approx(-0.5, abs=0.1)
