@@ -11,8 +11,7 @@ from scipy.special import betaln, ndtri
 from skldp._validation._categories import columns_of
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._likelihoods import near_and_far
-from skldp.models.categories._model import EXACT_COST, KEPT_BITS
+from skldp.models.categories._choice import likelihood_choice
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.models.values._model import SquareWaveLikelihood
 
@@ -186,18 +185,17 @@ def plan_frequency(estimator, factor, parameter, assumptions):
     frequency = check_fraction(given["frequency"], "frequency")
     protocol = estimator.protocol(1 if estimator.categories is None else columns_of(estimator.categories))
     mechanism, d = protocol.randomizer, protocol.n_categories
-    estimator._counting(protocol, "raise")  # validates likelihood
+    choice = likelihood_choice(estimator.likelihood)
     if d < 2:
         raise InvalidParameterError("A single category has frequency 1. Give at least two categories.")
-    if protocol.mechanism != "oue" or not mechanism.private:
-        p, q = (mechanism.p, mechanism.q) if hasattr(mechanism, "subset_size") else near_and_far(mechanism)
+    if mechanism.n_ones is not None:
+        p, q = mechanism.p, mechanism.q
         mean = q + (p - q) * frequency
         return factor * mean * (1 - mean) / (p - q) ** 2
     inside, outside = _unary_pairs(mechanism)
     exact = factor / _mixture_information(inside, outside, frequency)
-    # What "auto" will do with so many reports.
-    cheap = exact * d <= KEPT_BITS and min(exact, 2.0**d) * d <= EXACT_COST
-    if estimator.likelihood == "exact" or (estimator.likelihood == "auto" and cheap):
+    n_distinct = min(exact, 2.0 ** min(d, 1000))
+    if choice.keeps(exact * d) and choice.evaluates(n_distinct * d):
         return exact
     return factor / _count_information(inside, outside, frequency)
 
