@@ -11,7 +11,7 @@ from scipy.special import betaln, ndtri
 from skldp._validation._categories import columns_of
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._choice import likelihood_choice
+from skldp.models.categories._choice import check_likelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.models.values._model import SquareWaveLikelihood
 
@@ -185,7 +185,7 @@ def plan_frequency(estimator, factor, parameter, assumptions):
     frequency = check_fraction(given["frequency"], "frequency")
     protocol = estimator.protocol(1 if estimator.categories is None else columns_of(estimator.categories))
     mechanism, d = protocol.randomizer, protocol.n_categories
-    choice = likelihood_choice(estimator.likelihood)
+    choice = check_likelihood(estimator.likelihood)
     if d < 2:
         raise InvalidParameterError("A single category has frequency 1. Give at least two categories.")
     if mechanism.n_ones is not None:

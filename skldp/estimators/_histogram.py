@@ -15,7 +15,7 @@ from skldp.analysis._planning import plan_frequency
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._streams import Counter
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
-from skldp.models.categories._choice import likelihood_choice
+from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._likelihoods import unbiased
 from skldp.models.categories._model import HistogramModel, histogram_model, likelihoods_of
 from skldp.protocols._aggregate import Aggregate
@@ -199,7 +199,7 @@ class LDPHistogram(BaseLDPEstimator):
         return self.protocol(1 if self.categories is None else columns_of(self.categories))
 
     def _counting(self, protocol, on_invalid):
-        return _CategoryCounter(protocol, on_invalid, likelihood_choice(self.likelihood).kept_bits)
+        return _CategoryCounter(protocol, on_invalid, check_likelihood(self.likelihood).kept_bits)
 
     def _expected_protocol(self, found):
         # Categories that were read off the data are the reports' own.
@@ -217,7 +217,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol
         parts = list(aggregate.parts.items())
-        likelihoods = likelihoods_of(aggregate, likelihood_choice(self.likelihood))
+        likelihoods = likelihoods_of(aggregate, check_likelihood(self.likelihood))
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],

@@ -14,6 +14,7 @@ class CategoryMechanism(Mechanism):
     """A randomiser of one category of ``n_categories``, whose report names some of the categories."""
 
     n_categories: int
+    subset_size: int | None = None  # number of categories in a report, for the mechanism that lets one choose it
 
     sends_bits: bool  # whether a report is a row of zeros and ones, one for each category
 

@@ -42,7 +42,7 @@ CHOICES = {
 }
 
 
-def likelihood_choice(likelihood):
+def check_likelihood(likelihood):
     """Return what "auto", "exact" or "counts" means.
 
     Parameters
@@ -56,7 +56,7 @@ def likelihood_choice(likelihood):
 
     Examples
     --------
-    >>> likelihood_choice("exact").needs_rows
+    >>> check_likelihood("exact").needs_rows
     True
     """
     if not isinstance(likelihood, str) or likelihood not in CHOICES:

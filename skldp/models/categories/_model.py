@@ -10,7 +10,7 @@ independent of :math:`\theta` and learns nothing from the data.
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._choice import likelihood_choice
+from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._likelihoods import (
     CountLikelihood,
     MultinomialLikelihood,
@@ -49,7 +49,7 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     >>> model.n_params
     3
     """
-    likelihoods = likelihoods_of(aggregate, likelihood_choice(likelihood))
+    likelihoods = likelihoods_of(aggregate, check_likelihood(likelihood))
     if not any(isinstance(part, RowLikelihood) for part in likelihoods):
         return HistogramModel(likelihoods, concentration)
     return SurrogateHistogramModel(likelihoods, concentration)
