@@ -13,7 +13,9 @@ from skldp._validation._parameters import check_bounds, check_fraction, check_in
 from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
-from skldp.models.values._model import SquareWaveLikelihood
+from skldp.models.values._cell_likelihoods import cell_likelihood
+from skldp.protocols._moment_protocol import MomentProtocol
+from skldp.protocols._record_protocol import RecordProtocol
 
 _STEP = 1e-4  # of numerical derivatives, relative to the spread
 PLANNED = ("LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram", "LDPBayesLinearRegression")
@@ -152,21 +154,8 @@ def _log_cells(family, protocol):
     if not protocol.randomizer.private:
         n_levels = protocol.n_levels if family.discrete else None
         protocol = dataclasses.replace(protocol, mechanism="square_wave", n_levels=n_levels, window="auto")
-    cells = protocol.cells
-    if protocol.mechanism == "square_wave":
-        return SquareWaveLikelihood(family, protocol.randomizer, np.eye(cells.n_cells))
-    if family.discrete:
-        edges = np.arange(protocol.n_levels) + 0.5
-        return lambda values: np.log(
-            np.diff(family.cdf(edges, values), axis=1, prepend=0.0, append=1.0) @ cells.probabilities.T)
-    log_marginal = family.log_gaussian if protocol.mechanism == "gaussian" else family.log_laplace
-    if protocol.mechanism == "laplace":
-        unit = (protocol.bounds[1] - protocol.bounds[0]) / protocol.n_levels
-        # Beyond the bounds the density is exponential, and the cell a whole tail.
-        sizes = np.concatenate([[cells.noise_scale], unit * np.diff(cells.edges), [cells.noise_scale]])
-    else:
-        sizes = np.full(cells.n_cells, cells.centres[1] - cells.centres[0])
-    return lambda values: log_marginal(cells.centres, values, protocol.bounds, cells.noise_scale) + np.log(sizes)
+    likelihood = cell_likelihood(family, protocol, np.ones(protocol.cells.n_cells, dtype=np.int64))
+    return lambda values: likelihood.log_probabilities(values) + likelihood.log_sizes
 
 
 def _inverse(information):
@@ -253,8 +242,8 @@ def plan_coefficient(estimator, factor, parameter, assumptions):
         )
     unit = protocol.data_norm / protocol.y_scale
     noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    kind = _record_variances if estimator.collect == "inputs" else _moment_variances
-    variances = kind(noise, protocol.y_weight, feature_std / protocol.data_norm, sigma / protocol.y_scale, coef * unit)
+    public = feature_std / protocol.data_norm, sigma / protocol.y_scale, coef * unit
+    variances = _VARIANCES[type(protocol)](noise, protocol.y_weight, *public)
     return factor * variances.max() / unit**2
 
 
@@ -273,6 +262,9 @@ def _moment_variances(noise, weight, s, sigma, coef):
 def _record_variances(noise, weight, s, sigma, coef):
     residual = sigma**2 + noise * (1 / weight**2 + coef @ coef)
     return (1 / s**2 + noise / s**4) * residual + (noise * coef / s**2) ** 2
+
+
+_VARIANCES: dict = {MomentProtocol: _moment_variances, RecordProtocol: _record_variances}
 
 
 def _taken(assumptions, estimator, required, optional):
