@@ -91,7 +91,7 @@ class CategoryProtocol(Protocol):
 
     @cached_property
     def known_categories(self) -> np.ndarray:
-        """The categories as an array, which is read-only: of numbers, or of objects; a tuple for each row."""
+        """The categories as a read-only array of numbers or objects; a category of several columns is a tuple."""
         return _known(self.categories, self.n_features)
 
     @property
