@@ -27,6 +27,11 @@ def check_real(value, name, hint="Give a number."):
     return float(value)
 
 
+def is_auto(value):
+    """Whether a parameter is the word "auto", which asks for a default."""
+    return isinstance(value, str) and value == "auto"
+
+
 def check_epsilon(epsilon, name="epsilon"):
     """Return a privacy budget in (0, 20], or infinity for a simulation without noise."""
     epsilon = check_real(epsilon, name, "Give a budget in (0, 20], or np.inf for no privacy.")
@@ -134,6 +139,14 @@ def check_fraction(value, name):
     if not 0 < value < 1:
         raise InvalidParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return value
+
+
+def check_choice(value, name, choices):
+    """Return the entry of a table that a word names."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(f'"{word}"' for word in choices)
+        raise InvalidParameterError(f"{name} must be one of {words}, got {value!r}.")
+    return choices[value]
 
 
 def smallest_integer_dtype(lower, upper):

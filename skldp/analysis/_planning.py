@@ -11,10 +11,11 @@ from scipy.special import betaln, ndtri
 from skldp._validation._categories import columns_of
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._likelihoods import near_and_far
-from skldp.models.categories._model import EXACT_COST, KEPT_BITS
+from skldp.models.categories._choice import check_likelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
-from skldp.models.values._model import SquareWaveLikelihood
+from skldp.models.values._cell_likelihoods import cell_likelihood
+from skldp.protocols._moment_protocol import MomentProtocol
+from skldp.protocols._record_protocol import RecordProtocol
 
 _STEP = 1e-4  # of numerical derivatives, relative to the spread
 PLANNED = ("LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram", "LDPBayesLinearRegression")
@@ -153,21 +154,8 @@ def _log_cells(family, protocol):
     if not protocol.randomizer.private:
         n_levels = protocol.n_levels if family.discrete else None
         protocol = dataclasses.replace(protocol, mechanism="square_wave", n_levels=n_levels, window="auto")
-    cells = protocol.cells
-    if protocol.mechanism == "square_wave":
-        return SquareWaveLikelihood(family, protocol.randomizer, np.eye(cells.n_cells))
-    if family.discrete:
-        edges = np.arange(protocol.n_levels) + 0.5
-        return lambda values: np.log(
-            np.diff(family.cdf(edges, values), axis=1, prepend=0.0, append=1.0) @ cells.probabilities.T)
-    log_marginal = family.log_gaussian if protocol.mechanism == "gaussian" else family.log_laplace
-    if protocol.mechanism == "laplace":
-        unit = (protocol.bounds[1] - protocol.bounds[0]) / protocol.n_levels
-        # Beyond the bounds the density is exponential, and the cell a whole tail.
-        sizes = np.concatenate([[cells.noise_scale], unit * np.diff(cells.edges), [cells.noise_scale]])
-    else:
-        sizes = np.full(cells.n_cells, cells.centres[1] - cells.centres[0])
-    return lambda values: log_marginal(cells.centres, values, protocol.bounds, cells.noise_scale) + np.log(sizes)
+    likelihood = cell_likelihood(family, protocol, np.ones(protocol.cells.n_cells, dtype=np.int64))
+    return lambda values: likelihood.log_probabilities(values) + likelihood.log_sizes
 
 
 def _inverse(information):
@@ -186,18 +174,17 @@ def plan_frequency(estimator, factor, parameter, assumptions):
     frequency = check_fraction(given["frequency"], "frequency")
     protocol = estimator.protocol(1 if estimator.categories is None else columns_of(estimator.categories))
     mechanism, d = protocol.randomizer, protocol.n_categories
-    estimator._counting(protocol, "raise")  # validates likelihood
+    choice = check_likelihood(estimator.likelihood)
     if d < 2:
         raise InvalidParameterError("A single category has frequency 1. Give at least two categories.")
-    if protocol.mechanism != "oue" or not mechanism.private:
-        p, q = (mechanism.p, mechanism.q) if hasattr(mechanism, "subset_size") else near_and_far(mechanism)
+    if mechanism.n_ones is not None:
+        p, q = mechanism.p, mechanism.q
         mean = q + (p - q) * frequency
         return factor * mean * (1 - mean) / (p - q) ** 2
     inside, outside = _unary_pairs(mechanism)
     exact = factor / _mixture_information(inside, outside, frequency)
-    # What "auto" will do with so many reports.
-    cheap = exact * d <= KEPT_BITS and min(exact, 2.0**d) * d <= EXACT_COST
-    if estimator.likelihood == "exact" or (estimator.likelihood == "auto" and cheap):
+    n_distinct = min(exact, 2.0 ** min(d, 1000))
+    if choice.keeps(exact * d) and choice.evaluates(n_distinct * d):
         return exact
     return factor / _count_information(inside, outside, frequency)
 
@@ -255,8 +242,8 @@ def plan_coefficient(estimator, factor, parameter, assumptions):
         )
     unit = protocol.data_norm / protocol.y_scale
     noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    kind = _record_variances if estimator.collect == "inputs" else _moment_variances
-    variances = kind(noise, protocol.y_weight, feature_std / protocol.data_norm, sigma / protocol.y_scale, coef * unit)
+    public = feature_std / protocol.data_norm, sigma / protocol.y_scale, coef * unit
+    variances = _VARIANCES[type(protocol)](noise, protocol.y_weight, *public)
     return factor * variances.max() / unit**2
 
 
@@ -275,6 +262,9 @@ def _moment_variances(noise, weight, s, sigma, coef):
 def _record_variances(noise, weight, s, sigma, coef):
     residual = sigma**2 + noise * (1 / weight**2 + coef @ coef)
     return (1 / s**2 + noise / s**4) * residual + (noise * coef / s**2) ** 2
+
+
+_VARIANCES: dict = {MomentProtocol: _moment_variances, RecordProtocol: _record_variances}
 
 
 def _taken(assumptions, estimator, required, optional):

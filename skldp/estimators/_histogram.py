@@ -1,6 +1,5 @@
 """Category frequencies with honest uncertainty."""
 
-import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,8 +15,9 @@ from skldp.analysis._planning import plan_frequency
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._streams import Counter
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
-from skldp.models.categories._likelihoods import CountLikelihood, unbiased
-from skldp.models.categories._model import KEPT_BITS, histogram_model, likelihood_kind
+from skldp.models.categories._choice import check_likelihood
+from skldp.models.categories._likelihoods import unbiased
+from skldp.models.categories._model import HistogramModel, histogram_model, likelihoods_of
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._tallies import RowTally
@@ -199,10 +199,7 @@ class LDPHistogram(BaseLDPEstimator):
         return self.protocol(1 if self.categories is None else columns_of(self.categories))
 
     def _counting(self, protocol, on_invalid):
-        if self.likelihood not in ("auto", "exact", "counts"):
-            raise InvalidParameterError(f'likelihood must be "auto", "exact" or "counts", got {self.likelihood!r}.')
-        most_bits = {"auto": KEPT_BITS, "exact": math.inf, "counts": 0}[self.likelihood]
-        return _CategoryCounter(protocol, on_invalid, most_bits)
+        return _CategoryCounter(protocol, on_invalid, check_likelihood(self.likelihood).kept_bits)
 
     def _expected_protocol(self, found):
         # Categories that were read off the data are the reports' own.
@@ -220,7 +217,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _describe(self, posterior, aggregate):
         protocol = aggregate.protocol
         parts = list(aggregate.parts.items())
-        kinds = {likelihood_kind(part, tally, self.likelihood) for part, tally in parts}
+        likelihoods = likelihoods_of(aggregate, check_likelihood(self.likelihood))
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],
@@ -228,7 +225,7 @@ class LDPHistogram(BaseLDPEstimator):
             "categories_": np.array(check_list(protocol.categories, protocol.n_features).tolist())
             if protocol.n_features > 1 else check_list(protocol.categories),
             "mechanism_": protocol.mechanism,
-            "likelihood_": "counts" if CountLikelihood in kinds else "exact",
+            "likelihood_": HistogramModel(likelihoods).likelihood,
         }
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -351,12 +348,7 @@ def _pooled_estimate(parts):
     """Unbiased estimates of the cohorts, weighted by their precision (inverse variance at frequency zero)."""
     estimates, weights = [], []
     for protocol, tally in parts:
-        mechanism = protocol.randomizer
-        if protocol.mechanism == "rr":
-            p = mechanism.near_probability
-            q = (1 - p) / max(mechanism.n_categories - 1, 1)
-        else:
-            p, q = mechanism.p, mechanism.q
+        p, q = protocol.randomizer.p, protocol.randomizer.q
         estimates.append(unbiased(tally.sums, tally.n_reports, p, q))
         weights.append(tally.n_reports * (p - q) ** 2 / max(q * (1 - q), 1e-12))
     return np.average(estimates, axis=0, weights=weights if sum(weights) else None)

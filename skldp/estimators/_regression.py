@@ -60,7 +60,8 @@ class BaseLDPRegression(BaseLDPEstimator):
         return self._protocol_for_records(X, y)._randomize(X, y, self.random_state)
 
     def _simulate_cohort(self, protocol, X, y):
-        return sum(protocol.aggregate(chunk) for chunk in protocol._chunks(X, y, self.random_state))
+        pieces = protocol._draw(*protocol._plain(X, y), self.random_state)
+        return sum(protocol.aggregate(piece) for piece in pieces)
 
     def _protocol_for_records(self, X, y):
         return self.protocol(X.shape[1])

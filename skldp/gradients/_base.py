@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skldp._validation._door import without_mask
-from skldp._validation._parameters import check_epsilon, check_integer, sampling_seed, warn_large_delta
+from skldp._validation._parameters import check_epsilon, check_integer, is_auto, sampling_seed, warn_large_delta
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._gradient_protocol import GradientProtocol
@@ -153,7 +153,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         return np.array_split(order, max(1, n_clients // size))
 
     def _group_size(self, protocol, n_clients):
-        if isinstance(self.group_size, str) and self.group_size == "auto":
+        if is_auto(self.group_size):
             # A model that is sent once or twice has hardly been anywhere: some rounds there must be.
             most = max(SMALLEST_GROUP, n_clients // FEWEST_ROUNDS)
             return min(automatic_group_size(protocol.dimension, protocol.epsilon), most)

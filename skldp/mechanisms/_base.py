@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation._door import as_floats
-from skldp.mechanisms._encoding import encode_category
 from skldp.privacy._words import SystemWords, word_source
 
 
@@ -76,47 +75,6 @@ class Mechanism(ABC):
     @abstractmethod
     def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the reports that an honest client could have sent."""
-
-
-class CategoryMechanism(Mechanism):
-    """A randomiser of one category of ``n_categories``."""
-
-    n_categories: int
-
-    @property
-    def certain(self):
-        """Whether the report is the record: without noise, or where there is only one category to tell."""
-        return not self.private or self.n_categories == 1
-
-    def encode(self, x: ArrayLike) -> np.ndarray:
-        """Turn category numbers into integers, -1 for an unknown one."""
-        return encode_category(x, self.n_categories)
-
-    def decode(self, reports: ArrayLike) -> np.ndarray:
-        """The reports as they are."""
-        return np.asarray(reports)
-
-
-class BitMechanism(CategoryMechanism):
-    """A randomiser of one category whose report is a row of ``n_categories`` bits."""
-
-    report_dtype = np.dtype(np.uint8)
-
-    def _binary(self, reports):
-        """Mask of the rows of ``n_categories`` zeros and ones."""
-        reports = np.asarray(reports)
-        if not has_width(reports, self.n_categories):
-            return np.zeros(len(reports), dtype=bool)
-        # The smallest and the largest entry are many times cheaper than a mask, and nearly always enough.
-        if reports.size and reports.min() >= 0 and reports.max() <= 1:
-            return np.ones(len(reports), dtype=bool)
-        return ((reports == 0) | (reports == 1)).all(axis=1)
-
-    def _number_of_ones(self, reports):
-        """Number of ones of each row; of no meaning for a row that is not binary."""
-        bits = np.asarray(reports).astype(np.uint8, copy=False)
-        # Sums of bytes are several times faster where they cannot overflow.
-        return np.einsum("ij->i", bits, dtype=np.uint8 if bits.shape[1] < 256 else np.int64)
 
 
 def has_width(reports, width):

@@ -96,6 +96,11 @@ class Gaussian(Mechanism):
                 f"delta={self.delta!r} is too large to be a guarantee at epsilon={self.epsilon!r}. Lower delta."
             )
 
+    @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.n_features
+
     @cached_property
     def _slack(self):
         # Twice the uncorrected scale covers the correction that the slack itself causes.

@@ -176,7 +176,7 @@ class SphereMoments(MomentMechanism):
     @property
     def width(self):
         """Number of integers in a report."""
-        return self.sphere.dimension
+        return self.sphere.width
 
     @property
     def report_dtype(self):

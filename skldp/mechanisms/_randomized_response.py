@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 
 from skldp._validation._limits import MAX_CATEGORIES
 from skldp._validation._parameters import check_epsilon, check_integer, smallest_integer_dtype
-from skldp.mechanisms._base import CategoryMechanism, is_integer
+from skldp.mechanisms._base import is_integer
+from skldp.mechanisms._category_base import SubsetMechanism
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(CategoryMechanism):
+class RandomizedResponse(SubsetMechanism):
     r"""Report the true category with high probability, else a uniformly random other one.
 
     Parameters
@@ -27,8 +28,10 @@ class RandomizedResponse(CategoryMechanism):
 
     Attributes
     ----------
+    p, q : float
+        Probability that the report is the true category, and that it is another given one.
     near_probability : float
-        Probability p that the report is the true category.
+        The same as p.
 
     Notes
     -----
@@ -54,6 +57,8 @@ class RandomizedResponse(CategoryMechanism):
     epsilon: float = 1.0
     n_categories: int = 2
 
+    sends_bits = False
+
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "n_categories", check_integer(self.n_categories, "n_categories", 1, MAX_CATEGORIES))
@@ -66,9 +71,24 @@ class RandomizedResponse(CategoryMechanism):
         return near_threshold(self.epsilon, 1, n_other, Fraction(n_other, WORD))
 
     @property
-    def near_probability(self):
+    def p(self) -> float:
         """Probability that the report is the true category."""
         return self._threshold / WORD
+
+    @property
+    def n_ones(self) -> int:  # type: ignore[override]
+        """Number of categories in every report: one."""
+        return 1
+
+    @property
+    def width(self) -> int:
+        """Number of integers in a report: the category's."""
+        return 1
+
+    @property
+    def near_probability(self) -> float:
+        """Probability that the report is the true category."""
+        return self.p
 
     @cached_property
     def report_dtype(self):
@@ -85,12 +105,15 @@ class RandomizedResponse(CategoryMechanism):
         step = 1 + uniform_below(other, self.n_categories - 1)
         return ((codes + away * step) % self.n_categories).astype(self.report_dtype)
 
+    def counts(self, reports: ArrayLike) -> np.ndarray:
+        """Number of reports that name each category: the sums that an aggregator keeps."""
+        return np.bincount(np.asarray(reports), minlength=self.n_categories).astype(np.int64)
+
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of reported categories given categories; unknown records are mixtures of all."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
-        near = self.near_probability
-        probability = np.where(reports == codes, near, (1 - near) / max(self.n_categories - 1, 1))
+        probability = np.where(reports == codes, self.p, self.q)
         probability = np.where(codes < 0, 1 / self.n_categories, probability)
         with np.errstate(divide="ignore"):
             return np.where(valid, np.log(probability), -np.inf)

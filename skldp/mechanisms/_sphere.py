@@ -119,6 +119,11 @@ class Sphere(Mechanism):
         return self.n_features + 1
 
     @property
+    def width(self):
+        """Number of integers in a report."""
+        return self.dimension
+
+    @property
     def _cap_epsilon(self):
         m = self.dimension
         return self.epsilon - 4 * RESOLUTION * math.sqrt(m) * (m + 64) * 2.0**-52 - 2.0**-39

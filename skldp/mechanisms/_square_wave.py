@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation._limits import MAX_LEVELS
-from skldp._validation._parameters import check_bounds, check_epsilon, check_integer, check_real, smallest_integer_dtype
+from skldp._validation._parameters import (
+    check_bounds,
+    check_epsilon,
+    check_integer,
+    check_real,
+    is_auto,
+    smallest_integer_dtype,
+)
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import Mechanism, is_integer
 from skldp.mechanisms._encoding import encode_interval
@@ -83,8 +90,8 @@ class SquareWave(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
         object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, MAX_LEVELS))
-        automatic = isinstance(self.window, str) and self.window == "auto"
-        object.__setattr__(self, "window", automatic_window(self.epsilon) if automatic else _check_window(self.window))
+        window = automatic_window(self.epsilon) if is_auto(self.window) else _check_window(self.window)
+        object.__setattr__(self, "window", window)
 
     @cached_property
     def half_window(self):

@@ -11,9 +11,9 @@ from scipy.special import gammaln
 
 from skldp._validation._limits import MAX_CATEGORIES
 from skldp._validation._parameters import check_epsilon, check_integer
-from skldp.mechanisms._base import BitMechanism, in_blocks
+from skldp.mechanisms._base import in_blocks
+from skldp.mechanisms._category_base import BitMechanism, SubsetMechanism
 from skldp.mechanisms._randomized_response import replace_unknown
-from skldp.mechanisms._unary_encoding import column_sums
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
 
@@ -22,7 +22,7 @@ _PLACES = 2**14  # places whose words are drawn at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(BitMechanism):
+class SubsetSelection(SubsetMechanism, BitMechanism):
     r"""Report a subset of fixed size that contains the true category with high probability.
 
     Parameters
@@ -81,9 +81,14 @@ class SubsetSelection(BitMechanism):
         object.__setattr__(self, "subset_size", size)
 
     @property
+    def n_ones(self) -> int:  # type: ignore[override]
+        """Number of categories in every report."""
+        return cast(int, self.subset_size)
+
+    @property
     def _sizes(self) -> tuple[int, int]:
         """Numbers of all categories and of those in a subset."""
-        return self.n_categories, cast(int, self.subset_size)
+        return self.n_categories, self.n_ones
 
     @cached_property
     def _threshold(self):
@@ -93,15 +98,9 @@ class SubsetSelection(BitMechanism):
         return near_threshold(self.epsilon, size, d - size, Fraction(2 * size * d, WORD))
 
     @property
-    def p(self):
+    def p(self) -> float:
         """Probability that the subset contains the true category."""
         return self._threshold / WORD
-
-    @property
-    def q(self):
-        """Probability that the subset contains another given category."""
-        d, size = self._sizes
-        return (self.p * (size - 1) + (1 - self.p) * size) / max(d - 1, 1)
 
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
@@ -147,14 +146,6 @@ class SubsetSelection(BitMechanism):
         out[rows, codes] = near
         return out
 
-    def counts(self, reports):
-        """Number of subsets that contain each category: the sums that an aggregator keeps."""
-        return column_sums(np.asarray(reports))
-
-    def frequencies(self, counts, n_reports):
-        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
-        return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
-
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of subsets given categories; unknown records are mixtures of all."""
         valid, reports, codes = self.valid(reports), np.asarray(reports), self.encode(x)
@@ -167,14 +158,9 @@ class SubsetSelection(BitMechanism):
         value = np.where(codes < 0, -_log_binomial(d, size), value)
         return np.where(valid, value, -np.inf)
 
-    @property
-    def ones_range(self):
-        """Fewest and most ones of a report: the size of the subset is both."""
-        return self.subset_size, self.subset_size
-
     def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with exactly ``subset_size`` ones."""
-        return self._binary(reports) & (self._number_of_ones(reports) == self.subset_size)
+        return self._binary(reports) & (self.number_of_ones(reports) == self.subset_size)
 
 
 def automatic_size(epsilon, n_categories):

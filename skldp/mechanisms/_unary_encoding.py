@@ -1,6 +1,7 @@
 """Optimal unary encoding of a category."""
 
 import bisect
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,8 @@ from scipy.special import bdtr
 
 from skldp._validation._limits import MAX_CATEGORIES
 from skldp._validation._parameters import check_epsilon, check_integer
-from skldp.mechanisms._base import BitMechanism, in_blocks
+from skldp.mechanisms._base import in_blocks
+from skldp.mechanisms._category_base import BitMechanism
 from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._thresholds import WORD, flip_threshold
 
@@ -66,14 +68,29 @@ class UnaryEncoding(BitMechanism):
         return flip_threshold(self.epsilon) if self.private else 0
 
     @property
-    def p(self):
+    def p(self) -> float:
         """Probability of a one at the true category."""
         return 0.5 if self.private else 1.0
 
     @property
-    def q(self):
+    def q(self) -> float:
         """Probability of a one at any other category."""
         return self._threshold / WORD
+
+    @property
+    def ratio(self) -> float:
+        """Probability of a report if it contains the record, over its probability if it does not; as implemented."""
+        return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.private else math.inf
+
+    @property
+    def n_ones(self) -> int | None:
+        """Number of ones in every report: ``None``, because it varies, or 1 without noise."""
+        return None if self.private else 1
+
+    def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities that 0 .. ``largest`` given categories besides the true one are all in a report."""
+        powers = self.q ** np.arange(largest + 1.0)
+        return powers, powers
 
     def _draw(self, codes, source):
         codes = replace_unknown(codes, self.n_categories, source)
@@ -89,24 +106,6 @@ class UnaryEncoding(BitMechanism):
         bits = below_threshold(self._threshold, (len(codes), self.n_categories), source)
         bits[rows, codes] = source.bytes(len(codes)) & 1
         return bits
-
-    def counts(self, reports):
-        """Number of ones in each column: the sums that an aggregator keeps.
-
-        Parameters
-        ----------
-        reports : ndarray of uint8, shape (n, d)
-            Reports.
-
-        Returns
-        -------
-        ndarray of int64, shape (d,)
-        """
-        return column_sums(np.asarray(reports))
-
-    def frequencies(self, counts, n_reports):
-        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
-        return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
 
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-probability of rows of bits given categories; unknown records are mixtures of all."""
@@ -125,7 +124,7 @@ class UnaryEncoding(BitMechanism):
         return np.where(binary, value, -np.inf)
 
     @cached_property
-    def ones_range(self):
+    def ones_range(self) -> tuple[int, int]:
         """Fewest and most ones that an honest report has, but for 1e-9 on either side."""
         if not self.private:
             return 1, 1
@@ -142,7 +141,7 @@ class UnaryEncoding(BitMechanism):
 
     def valid(self, reports: ArrayLike) -> np.ndarray:
         """Mask of the rows of zeros and ones with a plausible number of ones."""
-        binary, n_ones = self._binary(reports), self._number_of_ones(reports)
+        binary, n_ones = self._binary(reports), self.number_of_ones(reports)
         return binary & (n_ones >= self.ones_range[0]) & (n_ones <= self.ones_range[1])
 
 
@@ -159,16 +158,6 @@ def below_threshold(threshold, shape, source):
     ties = np.flatnonzero(words == np.uint8(leading))
     bits.ravel()[ties] = source.words(ties.size) >> np.uint64(8) < np.uint64(rest)
     return bits
-
-
-def column_sums(bits):
-    """Column sums of a 0/1 matrix of bytes: blocks of 255 rows are added in bytes, which is many times faster."""
-    n_blocks, d = len(bits) // 255, bits.shape[1]
-    blocks = bits[:255 * n_blocks].reshape(n_blocks, 255, d)
-    total = np.zeros(d, dtype=np.int64)
-    for block in blocks:
-        total += np.add.reduce(block, axis=0, dtype=np.uint8)
-    return total + bits[255 * n_blocks:].sum(axis=0, dtype=np.int64)
 
 
 def _xlogy(x, y):

@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -138,9 +139,34 @@ class Protocol(Counted, ABC):
         >>> ValueProtocol(epsilon=1.0).with_epsilon(2.0).window, ValueProtocol(window=0.2).with_epsilon(2.0).window
         (0.1, 0.2)
         """
+        return self._replace(epsilon=epsilon)
+
+    @abstractmethod
+    def with_width(self, width: int) -> Self:
+        """Return the same collection for the number of features whose reports have a given width.
+
+        Parameters
+        ----------
+        width : int
+            Number of integers in a report.
+
+        Returns
+        -------
+        Protocol
+            Where no number of features has this width, the one whose width comes next.
+
+        Examples
+        --------
+        >>> from skldp.protocols import MomentProtocol
+        >>> MomentProtocol(epsilon=1.0).with_width(10).n_features
+        2
+        """
+
+    def _replace(self, **changes):
+        """Return the same collection with other values; fields at their default for the budget stay at it."""
         default = {name: value for name, value in self._automatic.items()
                    if dataclasses.replace(self, **{name: value}) == self}
-        return dataclasses.replace(self, epsilon=epsilon, **default)
+        return dataclasses.replace(self, **default, **changes)
 
     @property
     def id(self) -> str:
@@ -185,6 +211,11 @@ class Protocol(Counted, ABC):
         return False
 
     @property
+    def labels(self) -> tuple | None:
+        """The public labels that a client chooses from: categories, or classes; ``None`` where there are none."""
+        return None
+
+    @property
     @abstractmethod
     def width(self) -> int:
         """Number of integers in a report."""
@@ -192,15 +223,22 @@ class Protocol(Counted, ABC):
     def _randomize(self, X, y, random_state):
         """Randomise records without the client's warning about seeds."""
         X, y = self._plain(X, y)
-        return self._draw(X, y, random_state)
+        return joined(self._draw(X, y, random_state))
+
+    def _refuse_unknown(self, X, y):
+        """Raise an error if a plain record has none of the public labels; for simulations, which may say so."""
+
+    def _compared(self, X, y):
+        """Arrays that are equal for two plain records only if their reports have the same distribution."""
+        return (X,) if y is None else (X, y)
 
     @abstractmethod
     def _plain(self, X, y):
         """Records and responses as plain arrays of floats or codes: the first thing that happens to them."""
 
     @abstractmethod
-    def _draw(self, X, y, random_state):
-        """Draw the reports of plain records."""
+    def _draw(self, X, y, random_state) -> Iterator[np.ndarray]:
+        """Draw the reports of plain records, in one or more pieces of rows."""
 
     @abstractmethod
     def _valid_rows(self, reports):
@@ -213,6 +251,12 @@ class Protocol(Counted, ABC):
     @abstractmethod
     def _possible(self, tally):
         """Whether valid reports can have these sums: their shape, their type, and how large they are."""
+
+
+def joined(pieces):
+    """Return pieces of reports as one array; a single piece is returned as it is."""
+    pieces = list(pieces)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def check_on_invalid(on_invalid):

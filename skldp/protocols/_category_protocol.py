@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from skldp._validation._categories import category_codes, check_list, row_codes
 from skldp._validation._door import as_table
 from skldp._validation._limits import MAX_FEATURES
-from skldp._validation._parameters import check_epsilon, check_integer
-from skldp.exceptions import InvalidParameterError
+from skldp._validation._parameters import check_choice, check_epsilon, check_integer
 from skldp.mechanisms._randomized_response import RandomizedResponse
 from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
@@ -21,7 +20,24 @@ from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._tallies import MOST_PAIRED, PairTally, RowTally, Tally
 
-MECHANISMS: dict = {"subset": SubsetSelection, "oue": UnaryEncoding, "rr": RandomizedResponse}
+
+def _without_size(mechanism):
+    """Return a constructor that ignores the size of subsets."""
+
+    def construct(subset_size, **options):
+        """The mechanism, after a check of the size that it has no use for."""
+        if subset_size is not None:
+            check_integer(subset_size, "subset_size", 1)
+        return mechanism(**options)
+
+    return construct
+
+
+MECHANISMS: dict = {
+    "subset": SubsetSelection,
+    "oue": _without_size(UnaryEncoding),
+    "rr": _without_size(RandomizedResponse),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +80,38 @@ class CategoryProtocol(Protocol):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", 0.0)
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        known = check_list(self.categories, self.n_features)
-        object.__setattr__(self, "categories", tuple(known.tolist()))
-        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
-            names = ", ".join(f'"{name}"' for name in MECHANISMS)
-            raise InvalidParameterError(f"mechanism must be one of {names}, got {self.mechanism!r}.")
-        if self.mechanism != "subset" and self.subset_size is not None:
-            check_integer(self.subset_size, "subset_size", 1)
+        object.__setattr__(self, "known_categories", _known(self.categories, self.n_features))
+        object.__setattr__(self, "categories", tuple(self.known_categories.tolist()))
         # An impossible size is an error here, not on the first client.
-        object.__setattr__(self, "subset_size", getattr(self.randomizer, "subset_size", None))
+        object.__setattr__(self, "subset_size", self.randomizer.subset_size)
+
+    def __getstate__(self) -> Any:
+        # The array says what the tuple says, and there may be millions of categories.
+        return {name: value for name, value in super().__getstate__().items() if name != "known_categories"}
+
+    @cached_property
+    def known_categories(self) -> np.ndarray:
+        """The categories as a read-only array of numbers or objects; a category of several columns is a tuple."""
+        return _known(self.categories, self.n_features)
+
+    @property
+    def labels(self) -> tuple:
+        """The public categories."""
+        return self.categories
+
+    def with_width(self, width: int) -> Self:
+        """Return the collection itself: the width of a report does not depend on the number of columns.
+
+        Parameters
+        ----------
+        width : int
+            Number of integers in a report.
+
+        Returns
+        -------
+        CategoryProtocol
+        """
+        return self
 
     @property
     def n_categories(self) -> int:
@@ -82,12 +121,12 @@ class CategoryProtocol(Protocol):
     @property
     def width(self) -> int:
         """Number of integers in a report."""
-        return 1 if self.mechanism == "rr" else self.n_categories
+        return self.randomizer.width
 
     @property
     def sends_bits(self) -> bool:
         """Whether a report is a row of zeros and ones."""
-        return self.mechanism != "rr"
+        return self.randomizer.sends_bits
 
     @property
     def counts_pairs(self) -> bool:
@@ -97,24 +136,28 @@ class CategoryProtocol(Protocol):
     @cached_property
     def randomizer(self):
         """The mechanism."""
-        options = {"subset_size": self.subset_size} if self.mechanism == "subset" else {}
-        return MECHANISMS[self.mechanism](epsilon=self.epsilon, n_categories=self.n_categories, **options)
+        construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        return construct(epsilon=self.epsilon, n_categories=self.n_categories, subset_size=self.subset_size)
 
     def codes(self, X: ArrayLike) -> np.ndarray:
         """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
         rows = as_table(X, self.n_features)
         if self.n_features > 1:
-            return row_codes(rows, self.categories)  # which were checked: that takes as long as the search itself
-        return category_codes(rows[:, 0], check_list(self.categories))
+            return row_codes(rows, self.categories)
+        return category_codes(rows[:, 0], self.known_categories)
 
     def _plain(self, X, y):
         return self.codes(X), None
 
+    def _refuse_unknown(self, X, y):
+        if (X < 0).any():
+            raise ValueError("X has values that are none of categories. "
+                             "Add them to categories, or leave their rows out.")
+
     def _draw(self, X, y, random_state):
         if counting():
-            spend(self.epsilon, self.delta, check_list(self.categories, self.n_features)[X])
-        reports = self.randomizer.randomize(X, random_state)
-        return reports[:, None] if reports.ndim == 1 else reports
+            spend(self.epsilon, self.delta, self.known_categories[X])
+        yield self.randomizer.randomize(X, random_state).reshape(len(X), self.width)
 
     def aggregate(self, reports: ArrayLike, on_invalid: str = "raise", keep_rows: float = False) -> Aggregate:
         """Add reports up into the statistic that inference needs.
@@ -147,7 +190,11 @@ class CategoryProtocol(Protocol):
         return RowTally(len(reports), rows, multiplicity, self.width)
 
     def _valid_rows(self, reports):
-        return self.randomizer.valid(reports[:, 0] if self.mechanism == "rr" else reports)
+        return self.randomizer.valid(self._as_drawn(reports))
+
+    def _as_drawn(self, reports):
+        """Rows of reports in the shape that the mechanism draws them in: a category is a number, not a row."""
+        return reports if self.sends_bits else reports[:, 0]
 
     def probes(self):
         """Directions in which one report can move the sums: arrays like the sums."""
@@ -155,8 +202,6 @@ class CategoryProtocol(Protocol):
 
     def reach(self, slopes):
         """Least and largest change that a report makes to functions with these slopes along the probes."""
-        if not self.sends_bits:
-            return slopes.min(axis=1), slopes.max(axis=1)
         # The best reports with a given number of ones have them where the slopes are largest.
         fewest, most = self.randomizer.ones_range
         descending = np.sort(slopes, axis=1)[:, ::-1]
@@ -170,7 +215,7 @@ class CategoryProtocol(Protocol):
             return False
         if (counts < 0).any() or (counts > n_reports).any():
             return False
-        fewest, most = self.randomizer.ones_range if self.sends_bits else (1, 1)
+        fewest, most = self.randomizer.ones_range
         return fewest * n_reports <= sum(counts.tolist()) <= most * n_reports
 
     def _possible_pairs(self, tally):
@@ -182,8 +227,12 @@ class CategoryProtocol(Protocol):
     def _tally(self, reports):
         if self.counts_pairs:
             return PairTally.of(reports)
-        if self.mechanism == "rr":
-            counts = np.bincount(reports[:, 0], minlength=self.n_categories)
-        else:
-            counts = self.randomizer.counts(reports.astype(np.uint8, copy=False))
-        return Tally(len(reports), counts.astype(np.int64))
+        return Tally(len(reports), self.randomizer.counts(self._as_drawn(reports)))
+
+
+def _known(categories, n_columns):
+    """Return checked categories as a read-only array, whose type does not depend on that of a NumPy list."""
+    known = check_list(categories, n_columns)
+    known = known if known.dtype == object else np.asarray(known.tolist())
+    known.flags.writeable = False
+    return known

@@ -4,6 +4,7 @@ The counts are all that inference needs: exactly for the square wave, and up to 
 Gaussian noise. Their number does not grow with the number of clients.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,8 +19,26 @@ LAPLACE_RESOLUTION = 64  # fewest cells in one scale of the noise
 GAUSSIAN_RESOLUTION = 16  # cells in one standard deviation of the noise
 
 
+class Cells(ABC):
+    """Public cells in which the reports of one value are counted."""
+
+    @property
+    @abstractmethod
+    def n_cells(self):
+        """Number of cells."""
+
+    @property
+    @abstractmethod
+    def report_edges(self):
+        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+
+    @abstractmethod
+    def index(self, reports):
+        """Number of the cell of each report."""
+
+
 @dataclass(frozen=True)
-class SquareWaveCells:
+class SquareWaveCells(Cells):
     """Every report is a cell of its own: the counts are sufficient."""
 
     mechanism: SquareWave
@@ -29,13 +48,18 @@ class SquareWaveCells:
         """Number of cells."""
         return self.mechanism.n_levels + 2 * self.mechanism.half_window + 1
 
+    @property
+    def report_edges(self):
+        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        return np.arange(self.n_cells + 1.0) - self.mechanism.half_window
+
     def index(self, reports):
         """Number of the cell of each report."""
         return reports.astype(np.intp) + self.mechanism.half_window
 
 
 @dataclass(frozen=True)
-class LaplaceCells:
+class LaplaceCells(Cells):
     r"""Cells of 1/128 of the range and 1/64 of the noise scale at most inside the bounds, and one for each tail.
 
     Outside the bounds the density of a report is exactly exponential for any records, so that all reports of
@@ -56,6 +80,12 @@ class LaplaceCells:
     def n_cells(self):
         """Number of cells, the tails included."""
         return self.mechanism.n_levels // self.cell_width + 3
+
+    @property
+    def report_edges(self):
+        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        low, high = self.mechanism.clamp
+        return np.concatenate([[low], self.edges, [high + 1]]).astype(float)
 
     def index(self, reports):
         """Number of the cell of each report: the lower tail is 0, the upper tail the last."""
@@ -84,6 +114,14 @@ class LaplaceCells:
         return self.mechanism.scale * (upper - lower) / self.mechanism.n_levels
 
     @cached_property
+    def sizes(self):
+        """What the density at a centre is multiplied by to give the probability of its cell."""
+        lower, upper = self.mechanism.bounds
+        unit = (upper - lower) / self.mechanism.n_levels
+        # Beyond the bounds the density is exponential, and the cell a whole tail.
+        return np.concatenate([[self.noise_scale], unit * np.diff(self.edges), [self.noise_scale]])
+
+    @cached_property
     def probabilities(self):
         """Exact probability of each cell given each grid point of the record, shape (n_cells, n_levels + 1)."""
         levels = np.arange(self.mechanism.n_levels + 1)
@@ -92,7 +130,7 @@ class LaplaceCells:
 
 
 @dataclass(frozen=True)
-class GaussianCells:
+class GaussianCells(Cells):
     r"""Cells of 1/16 of the noise's standard deviation over the whole range of reports.
 
     A cell of width h adds a uniform rounding error to the noise. Its variance :math:`h^2/12` is part of
@@ -114,6 +152,12 @@ class GaussianCells:
         low, high = self.mechanism.clamp
         return (high - low) // self.cell_width + 1
 
+    @property
+    def report_edges(self):
+        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        low, high = self.mechanism.clamp
+        return np.append(low + self.cell_width * np.arange(self.n_cells, dtype=float), high + 1)
+
     def index(self, reports):
         """Number of the cell of each report."""
         return (reports.astype(np.intp) - self.mechanism.clamp[0]) // self.cell_width
@@ -123,6 +167,11 @@ class GaussianCells:
         """Natural values at which the density stands for each cell."""
         starts = self.mechanism.clamp[0] + np.arange(self.n_cells) * self.cell_width
         return self.offset + self.mechanism.decode(starts + (self.cell_width - 1) / 2)
+
+    @property
+    def sizes(self):
+        """What the density at a centre is multiplied by to give the probability of its cell."""
+        return np.full(self.n_cells, self.centres[1] - self.centres[0])
 
     @property
     def noise_scale(self):

@@ -11,12 +11,10 @@ import numpy as np
 from skldp._validation._door import flat, is_row
 from skldp._validation._parameters import check_positive
 from skldp.exceptions import BudgetError, InvalidParameterError
-from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
 from skldp.protocols._base import Protocol
 from skldp.protocols._client_ledger import FileLedger, MemoryLedger, exactly
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._regression_protocol import RegressionProtocol
-from skldp.protocols._values import ValueProtocol
 
 __all__ = ["Client"]
 
@@ -131,11 +129,11 @@ class Client:
         if len(x) != 1:
             raise ValueError(f"report takes the record of one person, got {len(x)} records. Call it for each of them.")
         with self._store.open() as account:
-            name = account.digest(self.protocol, _compared(self.protocol, x, y))
+            name = account.digest(self.protocol, self.protocol._compared(x, y))
             report = account.answer(name, self.protocol)
             if report is None:
                 self._check_budget(*account.total())
-                report = self.protocol._draw(x, y, None)
+                report, = self.protocol._draw(x, y, None)
                 account.add(name, self.protocol, report)
                 self._store.save(account)  # before the report leaves: a crash may count too much, never too little
         return report
@@ -213,14 +211,6 @@ def _split_response(protocol, record, y):
     if has_response and y is None and is_list and len(record) == protocol.n_features + 1:
         return record[:-1], record[-1:]
     return record, y
-
-
-def _compared(protocol, x, y):
-    """What makes a plain record the same as another: where it is equal, reports have the same distribution."""
-    if isinstance(protocol, ValueProtocol):
-        n_levels = 2 * BALL_RADIUS if protocol.mechanism == "gaussian" else protocol.n_levels
-        return (encode_interval(x, protocol.bounds, n_levels),)
-    return (x,) if y is None else (x, y)
 
 
 def _round_up(total):

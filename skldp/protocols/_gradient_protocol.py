@@ -2,23 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
-from skldp._validation._categories import category_codes, check_list
-from skldp._validation._door import as_column, as_float_table, as_floats
-from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
-from skldp._validation._parameters import (
-    check_bounds,
-    check_delta,
-    check_epsilon,
-    check_integer,
-    check_length,
-    check_positive,
-)
+from skldp._validation._door import as_column, as_float_table
+from skldp._validation._limits import MAX_FEATURES
+from skldp._validation._parameters import check_choice, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
 from skldp.mechanisms._gaussian import Gaussian
@@ -26,14 +17,13 @@ from skldp.mechanisms._sphere import Sphere
 from skldp.privacy._spending import spend
 from skldp.privacy._words import RandomState, word_source
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._base import Protocol, warn_seeded
+from skldp.protocols._base import Protocol, joined, warn_seeded
 from skldp.protocols._description import describe, is_id_of
+from skldp.protocols._gradient_losses import LOSSES
 from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box, within_sphere
 from skldp.protocols._tallies import Tally
 
-LOSSES = ("logistic", "squared")
-MECHANISMS = ("gaussian", "sphere")
 _LARGEST_PREDICTION = 1e150  # a hostile model predicts no more than this, so that no product overflows
 
 
@@ -106,18 +96,16 @@ class GradientProtocol(Protocol):
     n_features: int = 1
 
     def __post_init__(self):
-        _check_choice(self.loss, "loss", LOSSES)
-        _check_choice(self.mechanism, "mechanism", MECHANISMS)
-        logistic = self.loss == "logistic"
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", check_delta(self.delta) if self.mechanism == "gaussian" else 0.0)
+        classes, bounds_y = check_choice(self.loss, "loss", LOSSES).check_domain(self.classes, self.bounds_y)
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "bounds_y", bounds_y)
         object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
         object.__setattr__(self, "clip_norm", check_positive(self.clip_norm, "clip_norm"))
-        object.__setattr__(self, "classes", _check_classes(self.classes) if logistic else None)
-        object.__setattr__(self, "bounds_y", None if logistic else check_bounds(self.bounds_y, "bounds_y"))
         object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        self.randomizer  # an impossible budget is an error here, not on the first client
+        randomizer = self.randomizer  # an impossible budget is an error here, not on the first client
+        object.__setattr__(self, "epsilon", randomizer.epsilon)
+        object.__setattr__(self, "delta", randomizer.delta)
 
     @cached_property
     def id(self) -> str:
@@ -132,19 +120,18 @@ class GradientProtocol(Protocol):
     @cached_property
     def randomizer(self) -> Gaussian | Sphere:
         """The mechanism."""
-        if self.mechanism == "sphere":
-            return Sphere(epsilon=self.epsilon, norm=self.clip_norm, n_features=self.dimension)
-        return Gaussian(epsilon=self.epsilon, delta=self.delta, norm=self.clip_norm, n_features=self.dimension)
+        construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        return construct(epsilon=self.epsilon, delta=self.delta, norm=self.clip_norm, n_features=self.dimension)
 
     @property
     def width(self) -> int:
         """Number of integers in a report."""
-        return self.dimension + (self.mechanism == "sphere")
+        return self.randomizer.width
 
     @property
     def smoothness(self) -> float:
         r"""Largest curvature of any client's loss: :math:`\|\tilde u\|^2`, a quarter of it for the logistic loss."""
-        return (1 + self.fit_intercept) * (0.25 if self.loss == "logistic" else 1.0)
+        return (1 + self.fit_intercept) * LOSSES[self.loss].curvature
 
     @cached_property
     def report_variance(self) -> float:
@@ -160,6 +147,25 @@ class GradientProtocol(Protocol):
         if not self.fit_intercept:
             return 0.0, max(abs(lower), abs(upper))
         return lower + (upper - lower) / 2, (upper - lower) / 2
+
+    @property
+    def labels(self) -> tuple | None:
+        """The two public labels of the logistic loss."""
+        return self.classes
+
+    def with_width(self, width: int) -> Self:
+        """Return the same collection for the number of features whose reports have a given width.
+
+        Parameters
+        ----------
+        width : int
+            Number of integers in a report.
+
+        Returns
+        -------
+        GradientProtocol
+        """
+        return self._replace(n_features=width - self.width + self.n_features)
 
     def start(self) -> GradientModel:
         """The model of the first round: nothing is known.
@@ -248,14 +254,13 @@ class GradientProtocol(Protocol):
 
     def _randomize(self, X, y, random_state, model=None):
         X, y = self._plain(X, y)
-        return self._draw(X, y, random_state, model)
+        return joined(self._draw(X, y, random_state, model))
 
     def _plain(self, X, y):
         X = as_float_table(X, self.n_features)
         if y is None:
             raise InvalidParameterError("y must be given: a gradient needs a label or response. A missing one is NaN.")
-        y = as_column(y, len(X))
-        return X, self._labels(y) if self.loss == "logistic" else self._responses(y)
+        return X, LOSSES[self.loss].targets(self, as_column(y, len(X)))
 
     def _draw(self, X, y, random_state, model=None):
         theta, number = self._parameters(model)
@@ -264,7 +269,7 @@ class GradientProtocol(Protocol):
         if random_state is not None:
             # The model and its round belong to the key: two rounds never share noise, for any records.
             random_state = word_source(random_state, repr(self), f"round {number}", theta, codes, target)
-        return self.randomizer.randomize(self._gradient(codes, target, theta), random_state)
+        yield self.randomizer.randomize(self._gradient(codes, target, theta), random_state)
 
     def _parameters(self, model):
         model = self.start() if model is None else model
@@ -274,25 +279,12 @@ class GradientProtocol(Protocol):
             raise InvalidParameterError("This model belongs to another protocol. Ask the server for the right one.")
         return np.array(model.theta), model.round
 
-    def _labels(self, y):
-        """Targets -1 and 1, and 0 for an unknown label."""
-        return np.array([-1.0, 1.0, 0.0])[category_codes(y, check_list(self.classes))]
-
-    def _responses(self, y):
-        """Targets in [-1, 1]."""
-        lower, upper = check_bounds(self.bounds_y)
-        centre, scale = self.response_scale
-        y = as_floats(y)
-        y = np.where(np.isnan(y), lower + (upper - lower) / 2, np.clip(y, lower, upper))
-        return (y - centre) / scale
-
     def _gradient(self, codes, target, theta):
         u = np.ones((len(codes), self.dimension))
         np.divide(codes, BALL_RADIUS, out=u[:, :self.n_features])
         with np.errstate(all="ignore"):
             prediction = np.clip(u @ theta, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
-            slope = -target * expit(-target * prediction) if self.loss == "logistic" else prediction - target
-            u *= slope[:, None]
+            u *= LOSSES[self.loss].slope(target, prediction)[:, None]
         return u
 
     def _valid_rows(self, reports):
@@ -301,9 +293,7 @@ class GradientProtocol(Protocol):
     def _possible(self, tally):
         if tally.sums.shape != (self.width,) or tally.sums.dtype != np.int64:
             return False
-        if isinstance(self.randomizer, Gaussian):
-            return within_box(tally.sums, tally.n_reports * self.randomizer.clamp[1])
-        return within_sphere(tally.sums, tally.n_reports, self.randomizer)
+        return _POSSIBLE[type(self.randomizer)](tally.sums, tally.n_reports, self.randomizer)
 
     def _tally(self, reports):
         sums = column_sums(reports)
@@ -312,22 +302,15 @@ class GradientProtocol(Protocol):
         return Tally(len(reports), sums.astype(np.int64))
 
 
-def _check_choice(value, name, known):
-    if not isinstance(value, str) or value not in known:
-        names = " or ".join(f'"{choice}"' for choice in known)
-        raise InvalidParameterError(f"{name} must be {names}, got {value!r}.")
+def _sphere(delta, **options):
+    """Return the sphere mechanism, which is pure: delta is not used."""
+    return Sphere(**options)
 
 
-def _check_classes(classes):
-    if classes is None:
-        raise InvalidParameterError(
-            "classes must be given: the labels are public and cannot be read off the private data. Give both labels."
-        )
-    check_length(classes, "classes", MAX_CLASSES)
-    try:
-        known = check_list(classes).tolist()
-    except InvalidParameterError as error:
-        raise InvalidParameterError(str(error).replace("categories", "classes")) from None
-    if len(known) != 2 or not all(isinstance(label, (str, Real)) for label in known):
-        raise InvalidParameterError(f"classes must be two distinct labels, numbers or strings, got {classes!r}.")
-    return tuple(known)
+def _within_clamps(sums, n_reports, gaussian):
+    """Whether sums can be those of ``n_reports`` valid reports with Gaussian noise."""
+    return within_box(sums, n_reports * gaussian.clamp[1])
+
+
+MECHANISMS: dict = {"gaussian": Gaussian, "sphere": _sphere}
+_POSSIBLE: dict = {Gaussian: _within_clamps, Sphere: within_sphere}

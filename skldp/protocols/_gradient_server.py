@@ -8,13 +8,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation._door import is_row
-from skldp._validation._parameters import check_integer, check_positive, check_real
-from skldp.exceptions import InvalidParameterError
+from skldp._validation._parameters import check_choice, check_integer, check_positive, check_real
 from skldp.protocols._base import Protocol
 from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._gradient_protocol import GradientProtocol
 
-SCHEDULES = ("constant", "invscaling", "optimal")
+
+def _constant(server, number, n_reports):
+    return server.eta0
+
+
+def _invscaling(server, number, n_reports):
+    return server.eta0 / number**server.power_t
+
+
+def _optimal(server, number, n_reports):
+    if n_reports == 0:
+        return 0.0
+    second_moment = server.protocol.report_variance / n_reports
+    wanted = server.eta0 / math.sqrt(second_moment * max(server.n_rounds, number))
+    return min(1 / server.protocol.smoothness, wanted)
+
+
+SCHEDULES = {"constant": _constant, "invscaling": _invscaling, "optimal": _optimal}
 
 
 class GradientClient:
@@ -134,9 +150,7 @@ class GradientServer:
     """
 
     def __init__(self, protocol, *, learning_rate="optimal", eta0=1.0, power_t=0.5, average=False, n_rounds=None):
-        if learning_rate not in SCHEDULES:
-            names = ", ".join(f'"{name}"' for name in SCHEDULES)
-            raise InvalidParameterError(f"learning_rate must be one of {names}, got {learning_rate!r}.")
+        check_choice(learning_rate, "learning_rate", SCHEDULES)
         self.protocol = protocol
         self.learning_rate = learning_rate
         self.eta0 = check_positive(eta0, "eta0")
@@ -200,15 +214,7 @@ class GradientServer:
         -------
         float
         """
-        if self.learning_rate == "constant":
-            return self.eta0
-        if self.learning_rate == "invscaling":
-            return self.eta0 / number**self.power_t
-        if n_reports == 0:
-            return 0.0
-        second_moment = self.protocol.report_variance / n_reports
-        wanted = self.eta0 / math.sqrt(second_moment * max(self.n_rounds, number))
-        return min(1 / self.protocol.smoothness, wanted)
+        return SCHEDULES[self.learning_rate](self, number, n_reports)
 
     def result(self) -> tuple[np.ndarray, float]:
         """Coefficients and intercept on the scale of the records: of the current model, or of the mean.

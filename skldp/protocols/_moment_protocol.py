@@ -3,19 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
-from skldp.mechanisms._sphere import RESOLUTION
-from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums, within_box, within_sphere
+from skldp._validation._parameters import check_choice
+from skldp.protocols._moment_reports import MECHANISMS
+from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
-
-MECHANISMS = ("sphere", "gaussian")
-
 
 DEFAULT_WEIGHT = math.sqrt(0.5)
 
@@ -30,8 +26,6 @@ class _Moments(RegressionProtocol):
     labelled: ClassVar[bool] = False
 
     def _check_moments(self):
-        if self.mechanism not in MECHANISMS:
-            raise InvalidParameterError(f'mechanism must be "sphere" or "gaussian", got {self.mechanism!r}.')
         randomizer = self.randomizer  # an impossible budget or weight is an error here, not on the first client
         for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
             object.__setattr__(self, name, getattr(randomizer, name))
@@ -42,13 +36,15 @@ class _Moments(RegressionProtocol):
         return self.intercept_weight > 0
 
     @cached_property
+    def _reports(self):
+        reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, y_weight=self.y_weight,
+                          intercept_weight=self.intercept_weight, labelled=self.labelled)
+
+    @property
     def randomizer(self):
         """The mechanism."""
-        options: dict[str, Any] = {"epsilon": self.epsilon, "n_features": self.n_features, "y_weight": self.y_weight,
-                                   "intercept_weight": self.intercept_weight, "labelled": self.labelled}
-        if self.mechanism == "sphere":
-            return SphereMoments(**options)
-        return GaussianMoments(delta=self.delta, **options)
+        return self._reports.mechanism
 
     def mean_moments(self, tally: Tally) -> np.ndarray:
         """Mean of the decoded moments of a tally, in svec coordinates."""
@@ -57,46 +53,15 @@ class _Moments(RegressionProtocol):
 
     def probes(self):
         """Directions in which one report can move the sums: arrays like the sums."""
-        largest = RESOLUTION if self.mechanism == "sphere" else self.randomizer.clamp
-        return np.diag(np.full(self.width, largest, dtype=np.int64))
+        return self._reports.probes()
 
     def reach(self, slopes):
         """Least and largest change that a report makes to functions with these slopes along the probes."""
-        if self.mechanism == "sphere":
-            size = np.sqrt(np.vecdot(slopes, slopes))  # reports lie on a sphere whose radius is the probes' length
-        else:
-            size = np.abs(slopes).sum(axis=1)  # and these in a box whose half-widths are the probes' lengths
-        return -size, size
+        return self._reports.reach(slopes)
 
     def _possible(self, tally):
-        if tally.sums.shape != (self.width,) or tally.sums.dtype != object:
-            return False
-        if self.mechanism == "gaussian":
-            return self._possible_gaussian(tally)
-        return within_sphere(tally.sums, tally.n_reports, self.randomizer.sphere)
-
-    def _possible_gaussian(self, tally):
-        mechanism, n_reports = self.randomizer, tally.n_reports
-        if mechanism.private:
-            scale = mechanism.scale / mechanism._isometry
-            return within_box(tally.sums, largest_noisy_sums(n_reports, mechanism.clamp, mechanism._largest, scale))
-        # Without noise, these are sums of products of records, whose x has a length of at most MOMENT_RADIUS.
-        trace = sum(tally.sums[:self.n_features].tolist())
-        largest = mechanism.clamp.astype(object) * n_reports
-        return (within_box(tally.sums, largest) and trace <= n_reports * MOMENT_RADIUS**2
-                and is_gram_matrix(self._products(tally)))
-
-    def _products(self, tally):
-        """Sums of products of records without noise as a symmetric matrix, constants put back."""
-        mechanism = self.randomizer
-        products = np.zeros((mechanism.order, mechanism.order), dtype=object)
-        rows, columns = mechanism.places
-        products[rows, columns] = products[columns, rows] = tally.sums
-        if self.has_intercept:
-            products[0, 0] = tally.n_reports * round(self.intercept_weight * MOMENT_RADIUS) ** 2
-        if self.labelled:
-            products[-1, -1] = tally.n_reports * round(self.y_weight * MOMENT_RADIUS) ** 2
-        return products
+        whole = tally.sums.shape == (self.width,) and tally.sums.dtype == object
+        return whole and self._reports.possible(tally)
 
     def _tally(self, reports):
         return Tally(len(reports), column_sums(reports))

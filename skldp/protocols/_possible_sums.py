@@ -27,6 +27,11 @@ def column_sums(reports):
                for start in blocks)
 
 
+def as_python_ints(sums):
+    """Return whole numbers without a limit, so that no number of reports can overflow their sums."""
+    return np.asarray(sums).astype(object)
+
+
 def add_sums(one, other, n_reports):
     """Add the sums of ``n_reports`` reports in all, or say that they are too large: int64 wraps without a word."""
     total = one + other

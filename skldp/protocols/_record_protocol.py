@@ -9,8 +9,8 @@ import numpy as np
 from skldp._validation._parameters import check_delta, check_epsilon, check_positive
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
-from skldp.protocols._possible_sums import is_gram_matrix, within_box
-from skldp.protocols._regression_protocol import BoundedProtocol, exact
+from skldp.protocols._possible_sums import as_python_ints, is_gram_matrix, within_box
+from skldp.protocols._regression_protocol import BoundedProtocol
 from skldp.protocols._tallies import Tally
 
 _WORD_BITS = 20
@@ -67,11 +67,6 @@ class RecordProtocol(BoundedProtocol):
         """Whether the response is centred by its public midpoint."""
         return self.centred
 
-    @property
-    def width(self) -> int:
-        """Number of integers in a report."""
-        return self.n_features + 1
-
     @cached_property
     def randomizer(self):
         """The mechanism."""
@@ -97,7 +92,7 @@ class RecordProtocol(BoundedProtocol):
         size = np.append(1, np.full(self.width, top))
         probes = []
         for row, column in zip(*(place[1:] for place in np.triu_indices(self.width + 1))):
-            probe = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
+            probe = as_python_ints(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
             probe[row, column] = probe[column, row] = int(size[row]) * int(size[column])
             probes.append(probe)
         return probes
@@ -114,11 +109,11 @@ class RecordProtocol(BoundedProtocol):
         shape = self.width + 1, self.width + 1
         if tally.sums.shape != shape or tally.sums.dtype != object or tally.sums[0, 0] != tally.n_reports:
             return False
-        size = exact(np.append(1, np.full(self.width, self.randomizer.clamp[1])))
+        size = as_python_ints(np.append(1, np.full(self.width, self.randomizer.clamp[1])))
         return within_box(tally.sums, np.outer(size, size) * tally.n_reports) and is_gram_matrix(tally.sums)
 
     def _tally(self, reports):
-        total = exact(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
+        total = as_python_ints(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
         for start in range(0, len(reports), _BLOCK_ROWS):
             total = total + _products(reports[start:start + _BLOCK_ROWS])
         return Tally(len(reports), total)
@@ -130,5 +125,5 @@ def _products(reports):
     rows[:, 0], rows[:, 1:] = 1, reports
     high = (rows >> _WORD_BITS).astype(float)
     low = (rows & ((1 << _WORD_BITS) - 1)).astype(float)
-    parts = [exact(product.astype(np.int64)) for product in (high.T @ high, high.T @ low, low.T @ low)]
+    parts = [as_python_ints(product.astype(np.int64)) for product in (high.T @ high, high.T @ low, low.T @ low)]
     return (parts[0] << (2 * _WORD_BITS)) + ((parts[1] + parts[1].T) << _WORD_BITS) + parts[2]

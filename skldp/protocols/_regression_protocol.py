@@ -2,8 +2,8 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -55,6 +55,27 @@ class RegressionProtocol(Protocol):
         """Number of integers in a report."""
         return self.randomizer.width
 
+    def with_width(self, width: int) -> Self:
+        """Return the same collection for the number of features whose reports have a given width.
+
+        Parameters
+        ----------
+        width : int
+            Number of integers in a report.
+
+        Returns
+        -------
+        RegressionProtocol
+            Where no number of features has this width, the one whose width comes next.
+        """
+        if self.width == width:
+            return self
+        n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 3)  # no report is wider than (d + 2)(d + 3) / 2 + 1
+        protocol = self._replace(n_features=n_features)
+        while protocol.width < width and protocol.n_features < min(width, MAX_FEATURES):
+            protocol = self._replace(n_features=protocol.n_features + 1)
+        return protocol
+
     def _plain(self, X, y):
         X = as_float_table(X, self.n_features)
         if y is None:
@@ -62,22 +83,12 @@ class RegressionProtocol(Protocol):
         return X, self._numbers(as_column(y, len(X)))
 
     def _draw(self, X, y, random_state):
-        chunks = list(self._draw_chunks(X, y, random_state))
-        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
-
-    def _chunks(self, X, y, random_state) -> Iterator:
-        """Reports in pieces, for those who add them up."""
-        X, y = self._plain(X, y)
-        return self._draw_chunks(X, y, random_state)
-
-    def _draw_chunks(self, X, y, random_state):
-        """Reports of plain records, from one stream of noise that the pieces do not start anew."""
+        """Reports in pieces, from one stream of noise that the pieces do not start anew."""
         spend(self.epsilon, self.delta, X)
         source = word_source(random_state, self._canonical(), X, y)
         for start in range(0, max(len(X), 1), CHUNK_ROWS):
             rows = slice(start, start + CHUNK_ROWS)
-            mechanism = self.randomizer
-            yield mechanism._draw(mechanism.encode(self._scaled(X[rows], y[rows], source)), source)
+            yield self.randomizer.randomize(self._scaled(X[rows], y[rows], source), source)
 
     def _scaled(self, X, y, source):
         """Rows (x, response) in public units, for the mechanism to clip."""
@@ -140,8 +151,18 @@ class LabelledProtocol(RegressionProtocol):
             raise InvalidParameterError(f"classes must be two public labels, got {list(self.classes)!r}.")
         object.__setattr__(self, "classes", _two_labels(known.tolist()))
 
+    @property
+    def labels(self) -> tuple:
+        """The two public labels."""
+        return self.classes
+
     def _numbers(self, y):
         return np.array([-1.0, 1.0, np.nan])[category_codes(y, check_list(self.classes))]
+
+    def _refuse_unknown(self, X, y):
+        if np.isnan(y).any():
+            raise ValueError("y has labels that are none of classes. "
+                             "Add them to classes, or leave their rows out of X and y.")
 
     def _response(self, y, source):
         # A label that is none of the two becomes either, at random; a word is drawn for every record, known or not.
@@ -157,8 +178,3 @@ def _two_labels(labels):
     if not strings and not numbers:
         raise InvalidParameterError(f"classes must be two strings or two finite numbers, got {labels!r}.")
     return tuple(sorted(labels))
-
-
-def exact(sums):
-    """Whole numbers without a limit, so that no number of reports can overflow their sums."""
-    return np.asarray(sums).astype(object)

@@ -2,30 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from skldp._validation._door import as_float_table
 from skldp._validation._limits import MAX_CELLS, MAX_FEATURES, MAX_LEVELS
-from skldp._validation._parameters import (
-    check_bounds,
-    check_delta,
-    check_epsilon,
-    check_integer,
-    check_real,
-    split_budget,
-)
+from skldp._validation._parameters import check_bounds, check_choice, check_epsilon, check_integer, split_budget
 from skldp.exceptions import InvalidParameterError
-from skldp.mechanisms._gaussian import Gaussian
-from skldp.mechanisms._laplace import Laplace
-from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._spending import spend
 from skldp.protocols._base import Protocol
-from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
 from skldp.protocols._tallies import Tally
-
-DEFAULT_LEVELS = {"square_wave": 1024, "laplace": 2**16, "gaussian": 2**16}
+from skldp.protocols._value_schemes import SCHEMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +63,12 @@ class ValueProtocol(Protocol):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        if not isinstance(self.mechanism, str) or self.mechanism not in DEFAULT_LEVELS:
-            known = ", ".join(f'"{name}"' for name in DEFAULT_LEVELS)
-            raise InvalidParameterError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
-        if self.n_levels is None:
-            object.__setattr__(self, "n_levels", DEFAULT_LEVELS[self.mechanism])
-        object.__setattr__(self, "n_levels", check_integer(self.n_levels, "n_levels", 1, MAX_LEVELS))
-        delta = check_delta(self.delta) if self.mechanism == "gaussian" else 0.0
-        object.__setattr__(self, "delta", delta)
-        if self.mechanism != "square_wave" and self.window not in ("auto", None):
-            check_real(self.window, "window")
+        scheme = check_choice(self.mechanism, "mechanism", SCHEMES)
+        n_levels = scheme.default_levels if self.n_levels is None else self.n_levels
+        object.__setattr__(self, "n_levels", check_integer(n_levels, "n_levels", 1, MAX_LEVELS))
+        object.__setattr__(self, "delta", scheme.check_delta(self.delta))
         # An impossible budget or window is an error here, not on the first client.
-        object.__setattr__(self, "window", getattr(self.randomizer, "window", None))
+        object.__setattr__(self, "window", scheme.check_window(self.window, self.randomizer))
         self._check_cells()
 
     def _check_cells(self):
@@ -106,14 +88,7 @@ class ValueProtocol(Protocol):
     @cached_property
     def randomizer(self):
         """The mechanism of one value."""
-        epsilon, n_levels = split_budget(self.epsilon, self.n_features), cast(int, self.n_levels)
-        if self.mechanism == "square_wave":
-            return SquareWave(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels,
-                              window=cast(float, self.window))
-        if self.mechanism == "laplace":
-            return Laplace(epsilon=epsilon, bounds=self.bounds, n_levels=n_levels)
-        radius = (self.bounds[1] - self.bounds[0]) / 2
-        return Gaussian(epsilon=epsilon, delta=self.delta / self.n_features, norm=radius)
+        return self._scheme.mechanism(self, split_budget(self.epsilon, self.n_features))
 
     @property
     def midpoint(self) -> float:
@@ -123,23 +98,35 @@ class ValueProtocol(Protocol):
     @cached_property
     def cells(self):
         """The public cells in which reports are counted."""
-        if self.mechanism == "square_wave":
-            return SquareWaveCells(self.randomizer)
-        if self.mechanism == "laplace":
-            return LaplaceCells(self.randomizer)
-        return GaussianCells(self.randomizer, self.midpoint)
+        return self._scheme.cells(self)
+
+    def with_width(self, width: int) -> Self:
+        """Return the same collection for a number of columns, of which a report has one integer each.
+
+        Parameters
+        ----------
+        width : int
+            Number of integers in a report.
+
+        Returns
+        -------
+        ValueProtocol
+        """
+        return self._replace(n_features=width)
+
+    @property
+    def _scheme(self):
+        return SCHEMES[self.mechanism]
 
     def _plain(self, X, y):
         return as_float_table(X, self.n_features), None
 
+    def _compared(self, X, y):
+        return (self._scheme.encode(self, X),)
+
     def _draw(self, X, y, random_state):
         spend(self.epsilon, self.delta, X)
-        if self.mechanism != "gaussian":
-            return self.randomizer.randomize(X, random_state)
-        # The midpoint is the centre of the ball, where a missing value goes.
-        with np.errstate(all="ignore"):
-            centred = (X - self.midpoint).reshape(-1, 1)
-        return self.randomizer.randomize(centred, random_state).reshape(X.shape)
+        yield self._scheme.randomize(self, X, random_state)
 
     def _valid_rows(self, reports):
         low, high = self.randomizer.clamp

@@ -56,6 +56,8 @@ class BasePerturber(TransformerMixin, Counted, BaseEstimator):
     Asking the same person twice spends epsilon twice: transform each record once.
     """
 
+    delta: float = 0.0  # a parameter of the perturbers whose mechanism is not pure
+
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the parameters against the number of columns.
 
@@ -94,7 +96,7 @@ class BasePerturber(TransformerMixin, Counted, BaseEstimator):
         X = self._read(X, reset=True)
         self.mechanism_ = self._build(X)
         self.epsilon_ = check_epsilon(self.epsilon)
-        self.delta_ = float(getattr(self, "delta", 0.0))
+        self.delta_ = float(self.delta)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:

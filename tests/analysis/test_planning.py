@@ -20,7 +20,6 @@ from skldp.analysis._planning import _log_cells
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms import SubsetSelection, UnaryEncoding
 from skldp.models import LinearModel
-from skldp.models.categories._likelihoods import likelihood_ratio
 from skldp.protocols import Aggregate
 from skldp.protocols._tallies import Tally
 
@@ -105,7 +104,7 @@ def test_a_frequency_agrees_with_the_information_of_all_reports(mechanism, kind)
     randomizer = kind(epsilon=epsilon, n_categories=d)
     reports = np.array(list(itertools.product([0, 1], repeat=d)))
     chances = np.array([np.exp(randomizer.log_prob(reports, np.full(len(reports), x))) for x in range(d)]).T @ truth
-    contrast = likelihood_ratio(randomizer) - 1
+    contrast = randomizer.ratio - 1
     scores = contrast * reports / (1 + contrast * reports @ truth)[:, None]
     # The frequencies sum to one: the last is what the others leave.
     free = scores[:, :-1] - scores[:, -1:]

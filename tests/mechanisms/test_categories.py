@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from skldp.mechanisms import RandomizedResponse, SubsetSelection, UnaryEncoding
-from skldp.mechanisms._unary_encoding import below_threshold, column_sums
+from skldp.mechanisms._category_base import column_sums
+from skldp.mechanisms._unary_encoding import below_threshold
 from skldp.privacy import SeededWords
-from tests.mechanisms.registry import Scripted
+from tests.mechanisms.registry import Scripted, every_report
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 2**56 - 1, 2**56, 3 * 2**56 + 12345, 2**63, 2**64 - 1, 2**64])
@@ -47,7 +48,83 @@ def test_subset_size_is_optimal(epsilon, d):
     assert information[mechanism.subset_size - 1] == pytest.approx(information.max())
 
 
-@pytest.mark.parametrize("cls", [UnaryEncoding, SubsetSelection])
+CLASSES = [RandomizedResponse, UnaryEncoding, SubsetSelection]
+SMALL = [cls(epsilon=epsilon, n_categories=d) for cls in CLASSES for epsilon in (0.3, 2.0, np.inf) for d in (1, 2, 5)]
+SMALL += [SubsetSelection(epsilon=0.7, n_categories=5, subset_size=size) for size in (1, 2, 3, 4)]
+
+
+def enumerated(mechanism):
+    """All reports as rows of bits, and their probabilities given each category."""
+    reports, d = every_report(mechanism), mechanism.n_categories
+    probability = np.exp([mechanism.log_prob(reports, np.full(len(reports), category)) for category in range(d)])
+    rows = np.eye(d)[reports] if reports.ndim == 1 else reports.astype(float)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-9)
+    return rows, probability
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_probabilities_of_one_and_of_two_categories_by_enumeration(mechanism):
+    rows, probability = enumerated(mechanism)
+    d = mechanism.n_categories
+    for record in range(d):
+        single = probability[record] @ rows
+        np.testing.assert_allclose(single, np.where(np.arange(d) == record, mechanism.p, mechanism.q), atol=1e-12)
+        pairs = rows.T @ (probability[record][:, None] * rows)
+        one, neither = mechanism.pair_probabilities
+        for other in set(range(d)) - {record}:
+            assert pairs[record, other] == pytest.approx(one, abs=1e-12)
+            for third in set(range(d)) - {record, other}:
+                assert pairs[other, third] == pytest.approx(neither, abs=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_every_report_has_one_of_two_probabilities_up_to_a_factor(mechanism):
+    rows, probability = enumerated(mechanism)
+    if mechanism.certain and mechanism.n_ones == 1:
+        assert mechanism.ratio == np.inf and (rows.T[probability > 0] == 1).all()
+        return
+    for row, given in zip(rows, probability.T):
+        inside, outside = given[row == 1], given[row == 0]
+        if len(inside) and len(outside):
+            np.testing.assert_allclose(inside[:, None] / outside, mechanism.ratio, rtol=1e-9)
+    assert mechanism.ratio <= np.exp(mechanism.epsilon) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_probabilities_of_sets_without_the_record_by_enumeration(mechanism):
+    rows, probability = enumerated(mechanism)
+    with_own, without = mechanism.others_contained(4)
+    own = rows[:, 0] == 1
+    for n_others in range(min(mechanism.n_categories, 5)):
+        contained = rows[:, 1:n_others + 1].all(axis=1)
+        assert probability[0] @ (contained & own) == pytest.approx(mechanism.p * with_own[n_others], abs=1e-12)
+        assert probability[0] @ (contained & ~own) == pytest.approx((1 - mechanism.p) * without[n_others], abs=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_numbers_of_categories_in_a_report(mechanism):
+    rows, probability = enumerated(mechanism)
+    possible = (probability > 0).any(axis=0)
+    numbers = set(rows[possible].sum(axis=1).astype(int).tolist())
+    assert (mechanism.n_ones is None) == (len(numbers) > 1)
+    assert mechanism.ones_range == (min(numbers), max(numbers))
+    assert mechanism.names_one == (numbers == {1} or mechanism.n_categories == 1)
+    if mechanism.n_ones is not None:
+        assert numbers == {mechanism.n_ones}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_reports_have_the_width_and_the_counts_that_are_announced(cls):
+    mechanism = cls(epsilon=1.0, n_categories=5)
+    reports = mechanism.randomize(np.arange(5).repeat(200), rng=0)
+    rows = reports.reshape(1000, -1)
+    assert rows.shape[1] == mechanism.width and mechanism.sends_bits == (mechanism.width == 5)
+    expected = rows.sum(axis=0, dtype=int) if mechanism.sends_bits else [(rows == k).sum() for k in range(5)]
+    counts = mechanism.counts(reports)
+    assert counts.tolist() == list(expected) and counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("d", [2, 3, 20])
 def test_frequencies_are_unbiased(cls, d):
     mechanism, n = cls(epsilon=1.0, n_categories=d), 100_000
@@ -64,7 +141,7 @@ def test_subsets_of_one_are_randomised_response():
     assert subset.p == pytest.approx(response.near_probability, rel=1e-12)
 
 
-@pytest.mark.parametrize("cls", [RandomizedResponse, UnaryEncoding, SubsetSelection])
+@pytest.mark.parametrize("cls", CLASSES)
 def test_an_unknown_category_becomes_a_uniformly_random_one(cls):
     mechanism = cls(epsilon=20.0, n_categories=4)
     reports = mechanism.randomize(np.full(40_000, 99), rng=0)
@@ -72,7 +149,7 @@ def test_an_unknown_category_becomes_a_uniformly_random_one(cls):
     assert np.abs(counts / counts.sum() - 0.25).max() < 0.02
 
 
-@pytest.mark.parametrize("cls", [RandomizedResponse, UnaryEncoding, SubsetSelection])
+@pytest.mark.parametrize("cls", CLASSES)
 def test_one_category_tells_nothing_and_works(cls):
     mechanism = cls(epsilon=1.0, n_categories=1)
     reports = mechanism.randomize(np.zeros(100, dtype=int), rng=0)

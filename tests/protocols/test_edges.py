@@ -5,7 +5,6 @@ import pytest
 
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, CategoryProtocol, RecordProtocol, ValueProtocol
-from skldp.protocols._client import _compared
 from skldp.protocols._client_ledger import Account, _Damaged
 from skldp.protocols._tallies import PairTally, RowTally, Tally
 
@@ -76,7 +75,7 @@ def test_values_of_different_codes_are_different_records(mechanism, n_levels):
     codes = np.arange(n_levels // 2 - 3, n_levels // 2 + 4)
     for shift in (0.0, 0.4, -0.4):
         x = ((codes + shift) / n_levels)[:, None]
-        assert (_compared(protocol, x, None)[0][:, 0] == codes).all()
+        assert (protocol._compared(x, None)[0][:, 0] == codes).all()
 
 
 def test_pairs_that_count_more_often_than_single_precision_holds():

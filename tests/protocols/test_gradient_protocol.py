@@ -254,8 +254,9 @@ def test_hostile_reports_are_named_or_dropped(protocol):
 
 @pytest.mark.parametrize("changes, message", [
     ({"epsilon": 0}, "epsilon must be positive"), ({"delta": 2.0}, "delta must lie"),
-    ({"data_norm": None}, "data_norm must be given"), ({"loss": "hinge"}, 'loss must be "logistic" or "squared"'),
-    ({"mechanism": "laplace"}, 'mechanism must be "gaussian" or "sphere"'), ({"clip_norm": 0}, "clip_norm must be"),
+    ({"data_norm": None}, "data_norm must be given"), ({"loss": "hinge"}, 'loss must be one of "logistic", "squared"'),
+    ({"mechanism": "laplace"}, 'mechanism must be one of "gaussian", "sphere"'),
+    ({"clip_norm": 0}, "clip_norm must be"),
     ({"classes": None}, "classes must be given"), ({"classes": (1, 2, 3)}, "two distinct labels"),
     ({"classes": (1, (2, 3))}, "two distinct labels"), ({"classes": (1, 1)}, "classes must be distinct"),
     ({"loss": "squared", "bounds_y": None}, "bounds_y must be given"),

@@ -263,7 +263,7 @@ def test_cohorts_of_gaussian_noise_may_differ_in_delta(protocol):
 def test_pieces_are_the_whole_and_share_no_noise(protocol):
     X, y = records(protocol, 2 * CHUNK_ROWS + 5)
     X, y = X * 0 + 0.1, y * 0 + 0.1  # equal records: whatever differs is noise
-    pieces = list(protocol._chunks(X, y, 7))
+    pieces = list(protocol._draw(*protocol._plain(X, y), 7))
     assert [len(piece) for piece in pieces] == [CHUNK_ROWS, CHUNK_ROWS, 5]
     whole = protocol._randomize(X, y, 7)
     assert (np.concatenate(pieces) == whole).all()

@@ -7,7 +7,7 @@ from scipy.special import bdtr
 
 from skldp.analysis.report_checks._bounds import Finding, at_least, at_most, log_choose, log_most_equal, ones_p_value
 from skldp.analysis.report_checks._equal import distinct_rows, equal_findings, most_equal_finding, repeats_finding
-from skldp.analysis.report_checks._laws import log_largest_subset, log_largest_unary, pair_probabilities
+from skldp.analysis.report_checks._laws import log_largest_subset, log_largest_unary
 from skldp.analysis.report_checks._spikes import row_finding
 from skldp.protocols._tallies import PairTally, RowTally
 
@@ -26,12 +26,12 @@ def _share_finding(protocol, tally):
     Of the sets of one size only the one with the fewest reports matters. The largest counts need no test of their own:
     they are what the rest leaves.
     """
-    k, n, p = protocol.n_categories, tally.n_reports, protocol.randomizer.near_probability
+    k, n = protocol.n_categories, tally.n_reports
     if k == 1:
         return Finding(1.0, "There is only one category.")
     sizes = np.unique(np.geomspace(1, k - 1, _MOST_SIZES).astype(int)) if k > _MOST_SIZES else np.arange(1, k)
     fewest = np.cumsum(np.sort(tally.sums))[sizes - 1]
-    expected = sizes * ((1 - p) / (k - 1)) * (1 - 1e-9)
+    expected = sizes * protocol.randomizer.q * (1 - 1e-9)
     # A tail that underflows must not win over a number of sets beyond the range of floats.
     tail = np.maximum(at_most(fewest, n, expected), _SMALLEST_TAIL)
     log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))
@@ -49,9 +49,8 @@ def _bit_findings(protocol, tally, rows):
     if isinstance(tally, (PairTally, RowTally)) and protocol.counts_pairs:
         pairs = tally.pairs if isinstance(tally, PairTally) else tally.without_rows().pairs
         places = np.triu_indices(protocol.n_categories, 1)
-        findings.append(_bit_finding("a pair of categories", pairs[places], n, *pair_probabilities(mechanism)))
-    unary = protocol.mechanism == "oue"
-    if unary:
+        findings.append(_bit_finding("a pair of categories", pairs[places], n, *mechanism.pair_probabilities))
+    if mechanism.n_ones is None:
         findings.append(_total_finding(mechanism, int(tally.sums.sum()), n))
     if isinstance(tally, RowTally):
         distinct, multiplicity = tally.unpacked(), tally.multiplicity
@@ -61,8 +60,8 @@ def _bit_findings(protocol, tally, rows):
     else:
         return findings
     findings.append(row_finding(mechanism, distinct, multiplicity, tally.sums))
-    if unary:
-        ones = mechanism._number_of_ones(distinct).astype(int)
+    if mechanism.n_ones is None:
+        ones = mechanism.number_of_ones(distinct).astype(int)
         return [*_equal_unary(mechanism, ones, multiplicity), _ones_finding(mechanism, ones, multiplicity), *findings]
     return equal_findings(multiplicity, n, *log_largest_subset(mechanism)) + findings
 

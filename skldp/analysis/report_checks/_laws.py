@@ -12,7 +12,6 @@ from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._moments import GaussianMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.mechanisms._square_wave import SquareWave
-from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.privacy._noise import gaussian_slack, laplace_slack
 
 _ROUNDING = 1e-9  # relative; above the errors of floats, and of words that choose uniform integers
@@ -113,18 +112,6 @@ def log_largest_unary(mechanism):
     others = np.maximum(ones - 1, 0)
     value = math.log(0.5) + others * math.log(q) + (d - 1 - others) * math.log1p(-q)
     return value + _ROUNDING, log_choose(d, ones)
-
-
-def pair_probabilities(mechanism):
-    """Probability that two given bits are both one, where the record is one of them and where it is neither."""
-    if isinstance(mechanism, UnaryEncoding):
-        return mechanism.q / 2, mechanism.q**2
-    d, size, p = mechanism.n_categories, mechanism.subset_size, mechanism.p
-    one = p * (size - 1) / (d - 1)
-    if d == 2:
-        return one, one
-    both = (p * (size - 1) * (size - 2) + (1 - p) * size * (size - 1)) / ((d - 1) * (d - 2))
-    return one, both
 
 
 def log_largest_vector(mechanism):

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from skldp.analysis.report_checks._bounds import Finding, log_choose
+from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 
 _RATES = np.geomspace(1e-3, 20.0, 120)  # any rate gives a bound
@@ -47,13 +48,13 @@ def window_finding(mechanism, column, counts):
 
 def row_finding(mechanism, distinct, multiplicity, sums):
     """Test whether a row of bits is more frequent than the frequencies of its bits allow."""
-    n, ones = int(multiplicity.sum()), mechanism._number_of_ones(distinct).astype(int)
+    n, ones = int(multiplicity.sum()), mechanism.number_of_ones(distinct).astype(int)
     expected = _shared_counts(distinct, sums)
-    sizes, unary = np.unique(ones), isinstance(mechanism, UnaryEncoding)
-    log_groups = math.log(mechanism.n_categories + 1) if unary else 0.0
+    moments = _MOMENTS[type(mechanism)]
+    log_groups = math.log(mechanism.n_categories + 1) if mechanism.n_ones is None else 0.0
     found = (0.0, 0, 0.0)
-    for size in sizes.tolist():
-        weight, log_moment, offset = (_unary_moments if unary else _subset_moments)(mechanism, size)
+    for size in np.unique(ones).tolist():
+        weight, log_moment, offset = moments(mechanism, size)
         rows = np.flatnonzero(ones == size)
         spike = rows[np.argmax(multiplicity[rows] - weight * expected[rows])]
         total = multiplicity[spike] - weight * expected[spike]
@@ -108,3 +109,6 @@ def _unary_moments(mechanism, size):
     if size == d:
         del moments[0]  # every record is among the ones
     return weight, np.log(np.max(moments, axis=0)) + 1e-15, far - weight * q * size
+
+
+_MOMENTS: dict = {SubsetSelection: _subset_moments, UnaryEncoding: _unary_moments}

@@ -8,6 +8,8 @@ from skldp.analysis.report_checks._bounds import Finding, at_least, at_most
 from skldp.analysis.report_checks._equal import equal_findings, multiplicities
 from skldp.analysis.report_checks._laws import interval_probabilities, log_largest_value
 from skldp.analysis.report_checks._spikes import window_finding
+from skldp.mechanisms._laplace import Laplace
+from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._noise import laplace_slack
 
 _MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyadic groups
@@ -15,20 +17,20 @@ _MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyad
 
 def value_findings(protocol, tally, rows):
     """Every test of reported values."""
-    findings = [_interval_finding(protocol, column, counts) for column, counts in enumerate(tally.sums)]
-    if protocol.mechanism == "square_wave":
-        findings += [window_finding(protocol.randomizer, column, counts) for column, counts in enumerate(tally.sums)]
+    mechanism, columns = protocol.randomizer, list(enumerate(tally.sums))
+    findings = [_interval_finding(protocol, column, counts) for column, counts in columns]
+    for test in _COUNT_TESTS.get(type(mechanism), ()):
+        findings += [test(mechanism, column, counts) for column, counts in columns]
     if rows is None:
         return findings
-    log_largest, log_possible = (protocol.n_features * term for term in log_largest_value(protocol.randomizer))
-    if protocol.mechanism == "laplace":
-        findings.append(_excess_finding(protocol, rows))
+    findings += [test(mechanism, rows) for test in _ROW_TESTS.get(type(mechanism), ())]
+    log_largest, log_possible = (protocol.n_features * term for term in log_largest_value(mechanism))
     return equal_findings(multiplicities(rows), tally.n_reports, log_largest, log_possible) + findings
 
 
 def _interval_finding(protocol, column, counts):
     """Test the counts of a value in cells, in dyadic groups of cells, and in everything below an edge."""
-    edges = _cell_edges(protocol)
+    edges = protocol.cells.report_edges
     group = -(-len(counts) // _MOST_CELLS)
     edges = np.append(edges[:-1:group], edges[-1])
     below = np.concatenate([[0], np.cumsum(counts)[group - 1:-1:group], [counts.sum()]])
@@ -44,15 +46,6 @@ def _interval_finding(protocol, column, counts):
     return Finding(float(p_values.min()) * p_values.size, reason)
 
 
-def _cell_edges(protocol):
-    """Smallest report of each cell of an aggregate, and the one after the largest, as floats."""
-    cells, (low, high) = protocol.cells, protocol.randomizer.clamp
-    if protocol.mechanism == "laplace":
-        return np.concatenate([[low], cells.edges, [high + 1]]).astype(float)
-    width = getattr(cells, "cell_width", 1)
-    return np.append(low + width * np.arange(cells.n_cells, dtype=float), high + 1)
-
-
 def _intervals(n_cells):
     """First cell, and the one after the last, of dyadic intervals and of all intervals that start at the first cell."""
     first, last, width = [], [], 1
@@ -66,12 +59,16 @@ def _intervals(n_cells):
     return np.concatenate(first), np.concatenate(last)
 
 
-def _excess_finding(protocol, rows):
+def _excess_finding(mechanism, rows):
     """Test how far the farthest report with Laplace noise lies outside the domain."""
-    mechanism = protocol.randomizer
     excess = max(int(rows.max()) - mechanism.n_levels, -int(rows.min()), 0)
     slack = laplace_slack(mechanism.scale, mechanism.epsilon)
     log_p = math.log(rows.size) - (excess - 0.5) / mechanism.scale + slack
     reason = (f"A report lies {excess / mechanism.scale:.1f} noise scales outside the bounds, and the farthest of "
               f"{rows.size} values is expected at about {math.log(rows.size):.1f} at most.")
     return Finding(math.exp(min(log_p, 0.0)), reason)
+
+
+# Tests that only one mechanism has: of the counts in cells, column by column, and of the reports themselves.
+_COUNT_TESTS: dict = {SquareWave: (window_finding,)}
+_ROW_TESTS: dict = {Laplace: (_excess_finding,)}

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from skldp.analysis.report_checks._laws import clamp_probability, log_largest_ve
 from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._labelled_record import LabelledRecord
-from skldp.mechanisms._moments import MOMENT_RADIUS, MomentMechanism
+from skldp.mechanisms._moments import MOMENT_RADIUS, MomentMechanism, SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.privacy._sensitivity import labelled_moment_radius, moment_radius
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
@@ -26,6 +27,7 @@ from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._tallies import RecordTally
 
 _BLOCK_ROWS = 1 << 14
+_NOISY_PARTS: dict = {LabelledRecord: attrgetter("vector"), SphereMoments: attrgetter("sphere")}
 _HALF = 0.5 + 1e-3  # largest rounding error of an entry, that of the noise in floats included
 _DITHER_EXPONENT = 30.0  # the dither's mean is beyond its margin with a probability of e^-30 at most
 
@@ -33,9 +35,8 @@ _DITHER_EXPONENT = 30.0  # the dither's mean is beyond its margin with a probabi
 def noise_mechanism(protocol):
     """The mechanism that adds noise to the vector of a record."""
     mechanism = protocol.randomizer
-    if isinstance(mechanism, LabelledRecord):
-        return mechanism.vector
-    return getattr(mechanism, "sphere", mechanism)
+    part = _NOISY_PARTS.get(type(mechanism))
+    return mechanism if part is None else part(mechanism)
 
 
 def vector_findings(protocol, tally, rows):

@@ -19,7 +19,7 @@ class MultinomialLikelihood:
     """
 
     def __init__(self, mechanism, counts, n_reports):
-        self.p, self.q = near_and_far(mechanism)
+        self.p, self.q = mechanism.p, mechanism.q
         self.counts = np.asarray(counts, dtype=float)
         self.n_categories, self.n_reports = mechanism.n_categories, n_reports
 
@@ -54,7 +54,7 @@ class RowLikelihood:
         self.weights = tally.multiplicity.astype(float)
         self.n_reports, self.sums = tally.n_reports, tally.sums
         self.mechanism, self.n_categories = mechanism, mechanism.n_categories
-        self.contrast = likelihood_ratio(mechanism) - 1
+        self.contrast = mechanism.ratio - 1
 
     def _terms(self, frequencies):
         return 1 + self.contrast * (frequencies.astype(self.rows.dtype) @ self.rows.T)
@@ -108,11 +108,11 @@ class CountLikelihood:
     Notes
     -----
     The mean report has mean :math:`\mu_k = q + (p-q)\theta_k` and covariance S/N,
-    :math:`S = \mathrm{diag}(D) + [1\ \theta]\,M\,[1\ \theta]^T`, where M is zero but for :math:`M_{22} = -(p-q)^2`
-    under unary encoding, and :math:`M_{11} = r - q^2`, :math:`M_{12} = a - r - q(p-q)`, :math:`M_{22} = -(p-q)^2` for
-    subsets of size :math:`\omega`, :math:`a = p(\omega-1)/(d-1)`,
-    :math:`r = (\omega-1)(p(\omega-2)+(1-p)\omega)/((d-1)(d-2))`, of which the last category is dropped, because the
-    sum of a subset is fixed. D, linear in :math:`\theta`, makes the diagonal :math:`\mu_k(1-\mu_k)`. With
+    :math:`S = \mathrm{diag}(D) + [1\ \theta]\,M\,[1\ \theta]^T`, where :math:`M_{11} = r - q^2`,
+    :math:`M_{12} = a - r - q(p-q)` and :math:`M_{22} = -(p-q)^2`, with a and r the probabilities that a report contains
+    two given categories if the record is one of them and if it is neither (:math:`pq` and :math:`q^2` under unary
+    encoding). Where all reports contain the same number of categories, the last category is dropped, because it
+    is known from the others. D, linear in :math:`\theta`, makes the diagonal :math:`\mu_k(1-\mu_k)`. With
     :math:`e = \bar z - \mu` the value is :math:`-\frac N2e^TS^{-1}e - \frac12\log\det S`, in O(d) by the Woodbury
     identity.
 
@@ -125,10 +125,9 @@ class CountLikelihood:
         self.mechanism, self.n_categories = mechanism, mechanism.n_categories
         self.n_reports, self.sums = n_reports, np.asarray(sums)
         self.p, self.q = mechanism.p, mechanism.q
-        size = getattr(mechanism, "subset_size", None)
-        self.n_used = self.n_categories if size is None else self.n_categories - 1
+        self.n_used = self.n_categories if mechanism.n_ones is None else self.n_categories - 1
         self.mean = self.sums[: self.n_used] / max(n_reports, 1)
-        self.core = _covariance_core(mechanism, size)
+        self.core = _covariance_core(mechanism)
         # The diagonal of S less that of U M U' is D; the squares of the frequencies cancel.
         self.level = self.q * (1 - self.q) - self.core[0, 0]
         self.tilt = (self.p - self.q) * (1 - 2 * self.q) - 2 * self.core[0, 1]
@@ -215,30 +214,12 @@ class PairedCountLikelihood(CountLikelihood):
         return value + more, slope + steeper
 
 
-def _covariance_core(mechanism, size):
-    p, q, d = mechanism.p, mechanism.q, mechanism.n_categories
-    if size is None:
-        return np.array([[0.0, 0.0], [0.0, -((p - q) ** 2)]])
-    pair = p * (size - 1) / (d - 1)
-    others = (size - 1) * (p * (size - 2) + (1 - p) * size) / ((d - 1) * (d - 2))
-    cross = pair - others - q * (p - q)
-    return np.array([[others - q**2, cross], [cross, -((p - q) ** 2)]])
-
-
-def near_and_far(mechanism):
-    """Probability of reporting the true category, and any given other one."""
-    if mechanism.certain:
-        return 1.0, 0.0
-    near = mechanism.near_probability if hasattr(mechanism, "near_probability") else mechanism.p
-    return near, (1 - near) / (mechanism.n_categories - 1)
-
-
-def likelihood_ratio(mechanism):
-    """Probability of a report that contains the record over that of one that does not, as implemented."""
-    if hasattr(mechanism, "subset_size"):
-        size, rest = mechanism.subset_size, mechanism.n_categories - mechanism.subset_size
-        return mechanism.p * rest / ((1 - mechanism.p) * size)
-    return mechanism.p * (1 - mechanism.q) / (mechanism.q * (1 - mechanism.p))
+def _covariance_core(mechanism):
+    """The matrix M of the covariance of a report."""
+    p, q = mechanism.p, mechanism.q
+    one, neither = mechanism.pair_probabilities
+    cross = one - neither - q * (p - q)
+    return np.array([[neither - q**2, cross], [cross, -((p - q) ** 2)]])
 
 
 def unbiased(sums, n_reports, p, q):

@@ -10,6 +10,7 @@ independent of :math:`\theta` and learns nothing from the data.
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
+from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._likelihoods import (
     CountLikelihood,
     MultinomialLikelihood,
@@ -48,38 +49,32 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     >>> model.n_params
     3
     """
-    exact = [_likelihood(protocol, tally, likelihood) for protocol, tally in aggregate.parts.items()]
-    if not any(isinstance(part, RowLikelihood) for part in exact):
-        return HistogramModel(exact, concentration)
-    return SurrogateHistogramModel(exact, concentration)
+    likelihoods = likelihoods_of(aggregate, check_likelihood(likelihood))
+    if not any(isinstance(part, RowLikelihood) for part in likelihoods):
+        return HistogramModel(likelihoods, concentration)
+    return SurrogateHistogramModel(likelihoods, concentration)
 
 
-KEPT_BITS = 50_000_000  # of reports, up to which "auto" keeps the rows
-EXACT_COST = 2_000_000  # entries of the matrix of distinct rows up to which "auto" evaluates it
+def likelihoods_of(aggregate, choice):
+    """Likelihoods of the frequencies, one for each protocol of an aggregate."""
+    return [_likelihood(protocol.randomizer, tally, choice) for protocol, tally in aggregate.parts.items()]
 
 
-def likelihood_kind(protocol, tally, likelihood):
-    """The class of likelihood that a choice of "auto", "exact" or "counts" means for a protocol and its tally."""
-    if protocol.mechanism == "rr" or protocol.randomizer.certain or getattr(protocol.randomizer, "subset_size", 0) == 1:
-        return MultinomialLikelihood
-    cheap = isinstance(tally, RowTally) and tally.rows.shape[0] * tally.width <= EXACT_COST
-    return RowLikelihood if likelihood == "exact" or (likelihood == "auto" and cheap) else CountLikelihood
-
-
-def _likelihood(protocol, tally, likelihood):
-    kind = likelihood_kind(protocol, tally, likelihood)
-    if kind is RowLikelihood:
-        if not isinstance(tally, RowTally):
-            raise InvalidParameterError(
-                'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
-                'Aggregate them anew, or use likelihood="counts".'
-            )
-        return RowLikelihood(protocol.randomizer, tally)
+def _likelihood(mechanism, tally, choice):
+    if mechanism.names_one:
+        return MultinomialLikelihood(mechanism, tally.sums, tally.n_reports)
     if isinstance(tally, RowTally):
+        if choice.evaluates(tally.rows.shape[0] * tally.width):
+            return RowLikelihood(mechanism, tally)
         tally = tally.without_rows()
-    if kind is CountLikelihood and isinstance(tally, PairTally):
-        return PairedCountLikelihood(protocol.randomizer, tally.pairs, tally.n_reports)
-    return kind(protocol.randomizer, tally.sums, tally.n_reports)
+    if choice.needs_rows:
+        raise InvalidParameterError(
+            'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
+            'Aggregate them anew, or use likelihood="counts".'
+        )
+    if isinstance(tally, PairTally):
+        return PairedCountLikelihood(mechanism, tally.pairs, tally.n_reports)
+    return CountLikelihood(mechanism, tally.sums, tally.n_reports)
 
 
 class HistogramModel:
@@ -109,6 +104,11 @@ class HistogramModel:
         self.concentration = concentration
         self.n_params = likelihoods[0].n_categories
         self.n_reports = sum(part.n_reports for part in likelihoods)
+
+    @property
+    def likelihood(self):
+        """Whether the likelihood is "exact", or only that of "counts" for some protocol."""
+        return "counts" if any(isinstance(part, CountLikelihood) for part in self.likelihoods) else "exact"
 
     def constrain(self, theta):
         """Frequencies, shape (n_walkers, n_categories)."""

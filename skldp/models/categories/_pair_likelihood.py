@@ -81,21 +81,10 @@ def containment(mechanism, largest=4):
     :math:`\alpha_a = p\pi_a + (1-p)\pi'_a` is the probability of a set that the record is not in, and
     :math:`\alpha_a + \beta_a = p\pi_{a-1}` of one that it is in.
     """
-    n, p = np.arange(largest + 1), mechanism.p
-    size = getattr(mechanism, "subset_size", None)
-    if size is None:
-        with_own = without = mechanism.q ** n.astype(float)
-    else:
-        with_own, without = (_all_drawn(size - own, mechanism.n_categories - 1, n) for own in (1, 0))
+    p = mechanism.p
+    with_own, without = mechanism.others_contained(largest)
     alpha = p * with_own + (1 - p) * without
     return alpha, np.append(0.0, p * with_own[:-1]) - np.append(0.0, alpha[1:])
-
-
-def _all_drawn(n_drawn, n_all, numbers):
-    """Probabilities that a given some are all among those drawn without replacement."""
-    steps = np.arange(numbers[-1])
-    ratios = np.maximum(n_drawn - steps, 0) / np.maximum(n_all - steps, 1)
-    return np.append(1.0, np.cumprod(ratios))
 
 
 def _pair_slopes(weights, alpha, beta):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, betaln, expit, gammaincinv, gammaln, ndtri
 
-from skldp._validation._parameters import check_positive, check_real
+from skldp._validation._parameters import check_positive, check_real, is_auto
 from skldp.exceptions import InvalidParameterError
 
 
@@ -196,7 +196,7 @@ def check_prior(value, default, kind, name):
     -------
     Prior
     """
-    if isinstance(value, str) and value == "auto":
+    if is_auto(value):
         return default
     words = " and ".join(field for field in kind.__dataclass_fields__)
     try:

@@ -7,7 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
+from skldp.exceptions import InvalidParameterError
 from skldp.models import SurrogateHistogramModel, histogram_model
+from skldp.models.categories._choice import CHOICES, LikelihoodChoice
 from skldp.models.categories._likelihoods import (
     CountLikelihood,
     MultinomialLikelihood,
@@ -245,3 +247,36 @@ def test_pairs_never_make_a_likelihood_that_grows_without_end(mechanism, epsilon
 
 def test_softmax_sums_to_one():
     assert softmax(np.array([[1000.0, 1000.0, -1000.0]])).tolist() == [[0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("mechanism, keep_rows, likelihood, expected", [
+    ("oue", True, "auto", "exact"), ("oue", True, "exact", "exact"), ("oue", True, "counts", "counts"),
+    ("oue", False, "auto", "counts"), ("subset", False, "counts", "counts"), ("rr", False, "counts", "exact"),
+    ("rr", False, "exact", "exact"), ("oue", 0, "counts", "counts")])
+def test_a_model_knows_its_likelihood(mechanism, keep_rows, likelihood, expected):
+    aggregate = aggregate_of(mechanism, 5, keep_rows, n=50)
+    assert histogram_model(aggregate, likelihood=likelihood).likelihood == expected
+
+
+def test_one_cohort_of_counts_makes_the_likelihood_one_of_counts():
+    total = aggregate_of("oue", 5, True) + aggregate_of("oue", 5, False, epsilon=1.5)
+    assert histogram_model(total).likelihood == "counts"
+
+
+def test_rows_of_no_report_are_counts_where_counts_were_chosen():
+    protocol = protocol_of("oue", 5)
+    aggregate = protocol.aggregate(np.empty((0, 5), dtype=np.uint8), keep_rows=True)
+    assert [histogram_model(aggregate, likelihood=name).likelihood for name in CHOICES] == ["exact", "exact", "counts"]
+
+
+def test_rows_beyond_the_cost_of_auto_are_counted(monkeypatch):
+    monkeypatch.setitem(CHOICES, "auto", LikelihoodChoice(kept_bits=50e6, evaluated_entries=20))
+    aggregate = aggregate_of("oue", 5, True)
+    assert histogram_model(aggregate).likelihood == "counts"
+    assert histogram_model(aggregate, likelihood="exact").likelihood == "exact"
+
+
+@pytest.mark.parametrize("likelihood", ["rows", None, ["auto"]])
+def test_an_unknown_likelihood_is_refused(likelihood):
+    with pytest.raises(InvalidParameterError, match='likelihood must be "auto", "exact" or "counts", got'):
+        histogram_model(aggregate_of("oue", 5, True), likelihood=likelihood)

@@ -1,0 +1,163 @@
+"""Likelihoods of one value of each client: probabilities of the public cells in which reports are counted."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
+
+
+class CellLikelihood(ABC):
+    """Log-likelihood of counts of reports in cells, of which the empty ones may be left out.
+
+    Parameters
+    ----------
+    family : Family
+        Distribution of the records.
+    protocol : ValueProtocol
+        What the reports came under.
+    counts : ndarray of int, shape (n_cells,)
+        Number of reports in each cell.
+    """
+
+    log_sizes: Any = 0.0  # what makes log_probabilities those of whole cells, and not densities
+
+    @abstractmethod
+    def __init__(self, family, protocol, counts):
+        self.family, self.counts = family, counts.astype(float)
+
+    def __call__(self, values):
+        """Log-likelihood of parameter values, shape (n_walkers,)."""
+        return self.log_probabilities(values) @ self.counts
+
+    @abstractmethod
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+
+
+class SquareWaveLikelihood(CellLikelihood):
+    r"""Log-likelihood of square wave reports: exact on the grid, for anything with a CDF.
+
+    Notes
+    -----
+    With C the distribution function of the rounded, clipped record on the grid 0 .. n (end masses included),
+    :math:`P(y) = f + (h - f)[C(y+B) - C(y-B-1)]`, h and f the probabilities of a near and of a far report.
+    """
+
+    def __init__(self, family, protocol, counts):
+        super().__init__(family, protocol, counts)
+        self.mechanism = mechanism = protocol.randomizer
+        lower, upper = mechanism.bounds
+        self.edges = lower + (np.arange(mechanism.n_levels) + 0.5) * (upper - lower) / mechanism.n_levels
+        self.near = mechanism.near_probability / mechanism.n_near
+        self.far = (1 - mechanism.near_probability) / mechanism.n_levels
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        cdf = self.family.cdf(self.edges, values)
+        margin = self.mechanism.n_near
+        # C is 0 left of the grid and 1 from its last point on, so a window that leaves the grid needs no exception.
+        extended = np.empty((len(cdf), self.mechanism.n_levels + 2 * margin))
+        extended[:, :margin] = 0.0
+        extended[:, margin:margin + cdf.shape[1]] = cdf
+        extended[:, margin + cdf.shape[1]:] = 1.0
+        probability = extended[:, margin:] - extended[:, :-margin]
+        probability *= self.near - self.far
+        probability += self.far
+        if self.far == 0:
+            # Without noise a cell can have no probability at all: keep the logarithm finite, far below any other.
+            np.maximum(probability, 1e-300, out=probability)
+        return np.log(probability, out=probability)
+
+
+class NoiseLikelihood(CellLikelihood):
+    """Log-likelihood of reports under additive noise by the family's closed form, at the centres of the cells."""
+
+    def __init__(self, family, protocol, counts):
+        occupied, cells = counts > 0, protocol.cells
+        super().__init__(family, protocol, counts[occupied])
+        self.bounds, self.scale, self.centres = protocol.bounds, cells.noise_scale, cells.centres[occupied]
+        self.log_sizes = np.log(cells.sizes[occupied])
+
+
+class LaplaceLikelihood(NoiseLikelihood):
+    """Log-likelihood of values with Laplace noise."""
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        return self.family.log_laplace(self.centres, values, self.bounds, self.scale)
+
+
+class GaussianLikelihood(NoiseLikelihood):
+    """Log-likelihood of values with Gaussian noise."""
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        return self.family.log_gaussian(self.centres, values, self.bounds, self.scale)
+
+
+class NoiselessLikelihood(CellLikelihood):
+    """Log-likelihood of reports without noise: the records' own probability of each grid point, end masses included."""
+
+    def __init__(self, family, protocol, counts):
+        occupied = counts > 0
+        super().__init__(family, protocol, counts[occupied])
+        centres, mechanism = protocol.cells.centres[occupied], protocol.randomizer
+        half = (mechanism.decode(1.0) - mechanism.decode(0.0)) / 2
+        lower, upper = protocol.bounds
+        # The ends of the grid hold everything beyond them.
+        self.below = np.where(centres - half <= lower, -np.inf, centres - half)
+        self.above = np.where(centres + half >= upper, np.inf, centres + half)
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        masses = np.where(np.isinf(self.above), 1.0, self.family.cdf(self.above, values))
+        masses -= np.where(np.isinf(self.below), 0.0, self.family.cdf(self.below, values))
+        return np.log(np.maximum(masses, 1e-300))
+
+
+class DiscreteLaplaceLikelihood(CellLikelihood):
+    """Log-likelihood of Laplace reports of counts: a finite sum over the grid with the tail mass at its end, exact."""
+
+    def __init__(self, family, protocol, counts):
+        occupied = counts > 0
+        super().__init__(family, protocol, counts[occupied])
+        lower, upper = protocol.bounds
+        n_levels = protocol.randomizer.n_levels
+        self.edges = lower + (np.arange(n_levels) + 0.5) * (upper - lower) / n_levels
+        self.kernel = protocol.cells.probabilities[occupied].T
+
+    def log_probabilities(self, values):
+        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        masses = np.diff(self.family.cdf(self.edges, values), axis=1, prepend=0.0, append=1.0)
+        return np.log(np.maximum(masses @ self.kernel, 1e-300))
+
+
+# For each kind of cells: the likelihood of continuous records, of counts, and of reports without noise.
+_LIKELIHOODS: dict = {
+    SquareWaveCells: (SquareWaveLikelihood, SquareWaveLikelihood, SquareWaveLikelihood),
+    LaplaceCells: (LaplaceLikelihood, DiscreteLaplaceLikelihood, NoiselessLikelihood),
+    GaussianCells: (GaussianLikelihood, GaussianLikelihood, NoiselessLikelihood),
+}
+
+
+def cell_likelihood(family, protocol, counts):
+    """Return the likelihood of counts of reports.
+
+    Parameters
+    ----------
+    family : Family
+        Distribution of the records.
+    protocol : ValueProtocol
+        What the reports came under.
+    counts : ndarray of int, shape (n_cells,)
+        Number of reports in each cell.
+
+    Returns
+    -------
+    CellLikelihood
+    """
+    continuous, discrete, noiseless = _LIKELIHOODS[type(protocol.cells)]
+    noisy = discrete if family.discrete else continuous
+    return (noisy if protocol.randomizer.private else noiseless)(family, protocol, counts)

@@ -1,0 +1,102 @@
+"""What the name of a mechanism of moments stands for: its randomiser, and what sums of its reports can be."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
+from skldp.mechanisms._sphere import RESOLUTION
+from skldp.protocols._possible_sums import is_gram_matrix, largest_noisy_sums, within_box, within_sphere
+
+
+@dataclass(frozen=True)
+class MomentReports(ABC):
+    """Reports of moments by one mechanism."""
+
+    mechanism: Any
+
+    @classmethod
+    @abstractmethod
+    def of(cls, delta, **options):
+        """Reports by a mechanism with the given options."""
+
+    @abstractmethod
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+
+    @abstractmethod
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+
+    @abstractmethod
+    def possible(self, tally):
+        """Whether valid reports can have these sums."""
+
+
+class SphereReports(MomentReports):
+    """Reports on a sphere of integers."""
+
+    @classmethod
+    def of(cls, delta, **options):
+        """Reports by :class:`SphereMoments`, which is pure: delta is not used."""
+        return cls(SphereMoments(**options))
+
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+        return RESOLUTION * np.eye(self.mechanism.width, dtype=np.int64)
+
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+        size = np.sqrt(np.vecdot(slopes, slopes))  # the probes are as long as the radius of the sphere
+        return -size, size
+
+    def possible(self, tally):
+        """Whether valid reports can have these sums."""
+        return within_sphere(tally.sums, tally.n_reports, self.mechanism.sphere)
+
+
+class GaussianReports(MomentReports):
+    """Reports in a box of integers, products of records with clamped noise."""
+
+    @classmethod
+    def of(cls, delta, **options):
+        """Reports by :class:`GaussianMoments`."""
+        return cls(GaussianMoments(delta=delta, **options))
+
+    def probes(self):
+        """Directions in which one report can move the sums: arrays like the sums."""
+        return np.diag(self.mechanism.clamp)
+
+    def reach(self, slopes):
+        """Least and largest change that a report makes to functions with these slopes along the probes."""
+        size = np.abs(slopes).sum(axis=1)  # the probes are as long as the half-widths of the box
+        return -size, size
+
+    def possible(self, tally):
+        """Whether valid reports can have these sums."""
+        mechanism, n_reports = self.mechanism, tally.n_reports
+        if mechanism.private:
+            scale = mechanism.scale / mechanism._isometry
+            return within_box(tally.sums, largest_noisy_sums(n_reports, mechanism.clamp, mechanism._largest, scale))
+        # Without noise, these are sums of products of records, whose x has a length of at most MOMENT_RADIUS.
+        trace = sum(tally.sums[:mechanism.n_features].tolist())
+        largest = mechanism.clamp.astype(object) * n_reports
+        return (within_box(tally.sums, largest) and trace <= n_reports * MOMENT_RADIUS**2
+                and is_gram_matrix(self._products(tally)))
+
+    def _products(self, tally):
+        """Sums of products of records without noise as a symmetric matrix, constants put back."""
+        mechanism = self.mechanism
+        products = np.zeros((mechanism.order, mechanism.order), dtype=object)
+        rows, columns = mechanism.places
+        products[rows, columns] = products[columns, rows] = tally.sums
+        if mechanism.intercept_weight > 0:
+            products[0, 0] = tally.n_reports * round(mechanism.intercept_weight * MOMENT_RADIUS) ** 2
+        if mechanism.labelled:
+            products[-1, -1] = tally.n_reports * round(mechanism.y_weight * MOMENT_RADIUS) ** 2
+        return products
+
+
+MECHANISMS = {"sphere": SphereReports, "gaussian": GaussianReports}

@@ -1,0 +1,105 @@
+"""What the name of a mechanism of values stands for: its options, its randomiser, and the cells of its reports."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from skldp._validation._parameters import check_delta, check_real, is_auto
+from skldp.mechanisms._encoding import BALL_RADIUS, encode_interval
+from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._laplace import Laplace
+from skldp.mechanisms._square_wave import SquareWave
+from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
+
+
+class ValueScheme(ABC):
+    """One way to randomise the values of a :class:`ValueProtocol`."""
+
+    default_levels: ClassVar[int] = 2**16
+
+    @abstractmethod
+    def mechanism(self, protocol, epsilon):
+        """The randomiser of one value, which gets a share of the budget."""
+
+    @abstractmethod
+    def cells(self, protocol):
+        """The public cells in which reports are counted."""
+
+    def check_delta(self, delta):
+        """Return the failure probability of a client: 0 for a pure mechanism, whatever was asked for."""
+        return 0.0
+
+    def check_window(self, window, mechanism):
+        """Return the half-window that the description holds: ``None`` for a mechanism without one."""
+        if window is not None and not is_auto(window):
+            check_real(window, "window")
+
+    def encode(self, protocol, X):
+        """Values on the grid on which equal ones have reports of the same distribution."""
+        return encode_interval(X, protocol.bounds, protocol.n_levels)
+
+    def randomize(self, protocol, X, random_state):
+        """Draw one report for each value."""
+        return protocol.randomizer.randomize(X, random_state)
+
+
+class SquareWaveScheme(ValueScheme):
+    """The square wave."""
+
+    default_levels = 1024
+
+    def mechanism(self, protocol, epsilon):
+        """The randomiser of one value."""
+        return SquareWave(epsilon=epsilon, bounds=protocol.bounds, n_levels=protocol.n_levels, window=protocol.window)
+
+    def cells(self, protocol):
+        """Every report is a cell."""
+        return SquareWaveCells(protocol.randomizer)
+
+    def check_window(self, window, mechanism):
+        """Return the half-window as a number."""
+        return mechanism.window
+
+
+class LaplaceScheme(ValueScheme):
+    """Laplace noise."""
+
+    def mechanism(self, protocol, epsilon):
+        """The randomiser of one value."""
+        return Laplace(epsilon=epsilon, bounds=protocol.bounds, n_levels=protocol.n_levels)
+
+    def cells(self, protocol):
+        """Cells inside the bounds, and a tail on either side."""
+        return LaplaceCells(protocol.randomizer)
+
+
+class GaussianScheme(ValueScheme):
+    """Gaussian noise on the ball around the midpoint of the bounds."""
+
+    def mechanism(self, protocol, epsilon):
+        """The randomiser of one value."""
+        radius = (protocol.bounds[1] - protocol.bounds[0]) / 2
+        return Gaussian(epsilon=epsilon, delta=protocol.delta / protocol.n_features, norm=radius)
+
+    def cells(self, protocol):
+        """Cells of equal width over all reports."""
+        return GaussianCells(protocol.randomizer, protocol.midpoint)
+
+    def check_delta(self, delta):
+        """Return the failure probability of a client."""
+        return check_delta(delta)
+
+    def encode(self, protocol, X):
+        """Values on the grid of the ball, which does not depend on ``n_levels``."""
+        return encode_interval(X, protocol.bounds, 2 * BALL_RADIUS)
+
+    def randomize(self, protocol, X, random_state):
+        """Draw one report for each value."""
+        # The midpoint is the centre of the ball, where a missing value goes.
+        with np.errstate(all="ignore"):
+            centred = (X - protocol.midpoint).reshape(-1, 1)
+        return protocol.randomizer.randomize(centred, random_state).reshape(X.shape)
+
+
+SCHEMES = {"square_wave": SquareWaveScheme(), "laplace": LaplaceScheme(), "gaussian": GaussianScheme()}
