@@ -138,7 +138,8 @@ def example(a, b=2, *, c="x", d=(1, 2), e=math.sqrt(0.5), g=True):
 
 
 def test_the_parser_reads_joint_entries_and_follows_references():
-    assert documented(example) == {"a": None, "b": "2.0", "c": '"x"', "d": "(1.0, 2)", "e": "sqrt(1/2)", "g": "sqrt(1/2)"}
+    assert documented(example) == {"a": None, "b": "2.0", "c": '"x"', "d": "(1.0, 2)", "e": "sqrt(1/2)",
+                                   "g": "sqrt(1/2)"}
     assert wrong(example) == {"g": "has the default True, and sqrt(1/2) is documented"}
     gaussian, exponential = (documented(PUBLIC[f"skldp.LDP{name}"]) for name in ("Gaussian", "Exponential"))
     assert gaussian["n_draws"] == exponential["n_draws"] == "3000", "by reference"

@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,6 @@ class Case:
     kind: type
     options: dict
     keep_rows: bool = False
-    seed: int = field(default=0, repr=False)
 
     @cached_property
     def protocol(self):
@@ -45,26 +44,28 @@ class Case:
 
     @cached_property
     def X(self):
-        rng, protocol = np.random.default_rng(self.seed), self.protocol
+        """Records inside the public domain, which nobody may change."""
+        rng, protocol = np.random.default_rng(0), self.protocol
         if self.kind is CategoryProtocol:
             rows = np.array(protocol.categories, dtype=object).reshape(len(protocol.categories), -1)
-            return rows[rng.integers(len(rows), size=N_RECORDS)]
+            return read_only(rows[rng.integers(len(rows), size=N_RECORDS)])
         bounds = protocol.bounds if self.kind is ValueProtocol else (-1.0, 1.0)
-        return rng.uniform(*bounds, size=(N_RECORDS, protocol.n_features))
+        return read_only(rng.uniform(*bounds, size=(N_RECORDS, protocol.n_features)))
 
     @cached_property
     def y(self):
-        rng, protocol = np.random.default_rng(self.seed + 1), self.protocol
+        """Responses inside the public domain, for the protocols that have them."""
+        rng, protocol = np.random.default_rng(1), self.protocol
         if self.kind in (ValueProtocol, CategoryProtocol):
             return None
         if getattr(protocol, "classes", None) is not None:
-            return np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)]
-        return rng.uniform(*protocol.bounds_y, size=N_RECORDS)
+            return read_only(np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)])
+        return read_only(rng.uniform(*protocol.bounds_y, size=N_RECORDS))
 
     @cached_property
     def reports(self):
         """Reports of the records, the same each time."""
-        return simulate(self.protocol, self.X, self.y)
+        return read_only(simulate(self.protocol, self.X, self.y))
 
     def aggregate(self, reports, on_invalid="raise"):
         options = {"keep_rows": True} if self.keep_rows else {}
@@ -146,6 +147,12 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "squared gradients on the sphere")}
 PLAIN = [name for name in CASES if name not in NOISY]
+
+
+def read_only(array):
+    """The array itself, made read-only."""
+    array.setflags(write=False)
+    return array
 
 
 def simulate(protocol, X, y=None, seed=0):
