@@ -168,6 +168,24 @@ def test_any_scipy_distribution(name, values, bounds, truth):
     assert np.isfinite(model.score_samples(x[:5])).all()
 
 
+@pytest.mark.parametrize("name, values, priors, truth", [
+    ("poisson", stats.poisson(2.5, loc=3), {"loc": 3}, {"mu": 2.5}),
+    ("binom", stats.binom(9, 0.3, loc=3), {"n": 9, "loc": 3}, {"p": 0.3}),
+])
+def test_counts_that_do_not_start_at_zero(name, values, priors, truth):
+    """The levels of the grid are the counts from the lower bound to the upper one."""
+    x = values.rvs(size=(20_000, 1), random_state=np.random.default_rng(1))
+    model = LDPDistribution(distribution=name, bounds=(3, 12), priors=priors, epsilon=3.0, inference="laplace",
+                            random_state=0).fit(x)
+    assert (model.protocol_.bounds, model.protocol_.n_levels) == ((3.0, 12.0), 9)
+    plain = LDPDistribution(distribution=name, bounds=(3, 12), priors=priors, epsilon=np.inf).protocol()
+    assert plain.privatize(np.arange(2, 14)).ravel().tolist() == [0, *range(10), 9], "a level for each count"
+    assert set(model.params_) == set(truth)
+    for parameter, expected in truth.items():
+        low, high = model.posterior_.interval(0.999)[parameter]
+        assert low < expected < high and high - low < 0.15 * expected
+
+
 def test_several_columns_are_independent_and_share_the_budget():
     X = np.random.default_rng(0).normal([0.0, 2.0], [1.0, 0.5], size=(20_000, 2))
     model = LDPGaussian(epsilon=4.0, random_state=0).fit(X)

@@ -14,7 +14,6 @@ from skldp.protocols import (
     LabelMomentProtocol,
     LabelRecordProtocol,
     MomentProtocol,
-    Protocol,
     RecordProtocol,
     ValueProtocol,
     load_reports,
@@ -41,15 +40,6 @@ cases = pytest.mark.parametrize("name", CASES)
 def made(name):
     protocol, X, y = CASES[name]
     return protocol, protocol._randomize(X, y, 0)
-
-
-@cases
-def test_reports_come_back_as_they_were(name, tmp_path):
-    protocol, reports = made(name)
-    save_reports(tmp_path / "reports", reports, protocol)
-    found, of = load_reports(tmp_path / "reports", protocol)
-    assert of == protocol and of.id == protocol.id and found.dtype == reports.dtype
-    np.testing.assert_array_equal(found, reports)
 
 
 def test_bits_are_packed(tmp_path):
@@ -197,16 +187,3 @@ def test_sums_beyond_any_word_survive():
     assert back.n_reports == 20 * 2**48
     assert max(total.parts[protocol].sums.ravel()) > 2**64
     np.testing.assert_array_equal(back.parts[protocol].sums, total.parts[protocol].sums)
-
-
-def test_an_empty_partition_adds_nothing():
-    protocol, reports = made("moments")
-    total = protocol.aggregate([]) + protocol.aggregate(reports)
-    assert total.n_reports == 20
-
-
-def test_a_simulation_without_noise_can_be_stored_but_no_client_runs_it():
-    protocol, reports = made("no noise")
-    assert Aggregate.from_json(protocol.aggregate(reports).to_json()).protocol == protocol
-    with pytest.raises(InvalidParameterError, match="no privacy at all"):
-        Protocol.from_json(protocol.to_json())

@@ -48,6 +48,22 @@ def test_gradient_of_nan_does_not_stop_the_search():
     assert np.isfinite(mode.theta).all() and np.isfinite(np.linalg.cholesky(mode.covariance)).all()
 
 
+def test_a_density_in_steps_is_climbed_without_slopes():
+    """Where a density is constant nearby, as one of rounded numbers is, its differences say nothing."""
+    class Staircase(Gaussian):
+        def initial(self):
+            return np.full(self.n_params, 2.0)
+
+        def log_density(self, theta):
+            return super().log_density(np.round(theta, 3))
+
+    model = Staircase(2)
+    guarded = GuardedModel(model)
+    assert (guarded.log_density_and_gradient(model.initial()[None])[1] == 0).all()
+    assert np.abs((model.initial() - model.mean) / model.sd).max() > 2
+    np.testing.assert_allclose((find_mode(guarded).theta - model.mean) / model.sd, 0, atol=0.05)
+
+
 @pytest.mark.parametrize("precision", [np.diag([1.0, -2.0]), np.zeros((2, 2)), np.full((2, 2), np.nan),
                                        np.array([[1.0, 1.0], [1.0, 1.0]]), np.diag([1e12, 1e-12])])
 def test_repaired_inverse_is_positive_definite(precision):

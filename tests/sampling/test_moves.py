@@ -9,27 +9,49 @@ from skldp.sampling._moves import DifferenceMove, SnookerMove, StudentProposal
 from tests.sampling.sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
 
 TARGET = SmoothGaussian(3)
+MOVES = {
+    "snooker": SnookerMove,
+    "differences": DifferenceMove,
+    "independent": lambda: emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
+    "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], np.eye(3)),
+    "surrogate": lambda: HamiltonianMove(lambda theta: SurrogateGaussian.surrogate_gradient(TARGET, theta),
+                                         TARGET.covariance),
+    "no force at all": lambda: HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
+}
+every_move = pytest.mark.parametrize("make", MOVES.values(), ids=list(MOVES))
 
 
-def run(move, n_steps=1000, n_walkers=40, model=TARGET):
-    sampler = emcee.EnsembleSampler(n_walkers, model.n_params, model.log_density, moves=move, vectorize=True)
+def advance(move, n_steps=1000, n_walkers=40, model=TARGET, shift=0.0):
+    """Run a move on a target whose log-density is shifted by a constant; the sampler afterwards."""
+    sampler = emcee.EnsembleSampler(n_walkers, model.n_params, lambda theta: model.log_density(theta) + shift,
+                                    moves=move, vectorize=True)
     rng = np.random.default_rng(0)
     start = rng.multivariate_normal(model.mean, model.covariance, n_walkers)
     sampler.random_state = np.random.RandomState(1).get_state()
     sampler.run_mcmc(start, n_steps, skip_initial_state_check=True)
-    return worst_moment_z(sampler.get_chain(discard=n_steps // 10).swapaxes(0, 1), model.mean, model.sd)
+    return sampler
 
 
-@pytest.mark.parametrize("move", [
-    SnookerMove(),
-    DifferenceMove(),
-    emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
-    HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], np.eye(3)),
-    HamiltonianMove(lambda theta: SurrogateGaussian.surrogate_gradient(TARGET, theta), TARGET.covariance),
-    HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
-], ids=["snooker", "differences", "independent", "hamiltonian", "surrogate", "no force at all"])
-def test_move_keeps_the_target(move):
-    assert run(move) < 4.5
+def run(move, n_steps=1000, model=TARGET, shift=0.0):
+    """Largest error of the moments, in standard errors."""
+    chain = advance(move, n_steps, model=model, shift=shift).get_chain(discard=n_steps // 10).swapaxes(0, 1)
+    return worst_moment_z(chain, model.mean, model.sd)
+
+
+@every_move
+@pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
+def test_move_keeps_the_target(make, shift):
+    """A log-density is known up to a constant, and few peak at zero."""
+    assert run(make(), shift=shift) < 4.5
+
+
+@every_move
+@pytest.mark.parametrize("shift", [1000.0, -1000.0])
+def test_a_shifted_log_density_changes_no_draw(make, shift):
+    plain, shifted = advance(make(), n_steps=200), advance(make(), n_steps=200, shift=shift)
+    np.testing.assert_array_equal(shifted.get_chain(), plain.get_chain())
+    np.testing.assert_allclose(shifted.get_log_prob(), plain.get_log_prob() + shift, atol=1e-9)
+    assert 0.05 < shifted.acceptance_fraction.mean() < 0.999
 
 
 def test_snooker_of_emcee_does_not_keep_the_target():

@@ -1,3 +1,4 @@
+import math
 import pickle
 import warnings
 from decimal import Decimal
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skldp
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
-from skldp.privacy import audit_epsilon
+from skldp.privacy import Ledger, audit_epsilon
 
 VALUES = [skldp.LaplacePerturber, skldp.SquareWavePerturber]
 VECTORS = [skldp.GaussianPerturber, skldp.SpherePerturber]
@@ -75,6 +76,31 @@ def test_rows_share_the_budget_of_a_client(cls):
     expected = 1.0 if cls in VECTORS else 0.5
     assert all(mechanism.epsilon == expected for mechanism in mechanisms)
     assert perturber.delta_ == (1e-5 if cls is skldp.GaussianPerturber else 0.0)
+
+
+# What the reports of many equal clients show of the noise, by hand for epsilon 1 and the default domain.
+E = math.e
+SIGNS_OF_NOISE = {
+    skldp.LaplacePerturber: (lambda reports: np.abs(reports).mean(), 2.0),
+    # 257 of the 1281 points of the grid are near a value, and e times as likely as the others.
+    skldp.SquareWavePerturber: (lambda reports: (np.abs(reports) < 0.251).mean(), 257 * E / (257 * E + 1024)),
+    skldp.GaussianPerturber: (np.std, 7.461),  # the analytic calibration for delta 1e-5: 3.7306 times the diameter
+    skldp.SpherePerturber: (np.std, 2.182),  # sqrt((1 - c^2) / (2 c^2)) for a cap of height c = 0.3083
+    skldp.RandomizedResponsePerturber: (lambda reports: (reports == "red").mean(), E / (E + 2)),
+    skldp.SubsetSelectionPerturber: (lambda reports: reports[:, 0].mean(), E / (E + 2)),
+    skldp.UnaryEncodingPerturber: (lambda reports: reports[:, 1:].mean(), 1 / (1 + E)),
+}
+
+
+@everyone
+def test_the_default_budget_is_one_and_is_what_is_spent(cls):
+    perturber = make(cls, random_state=0)
+    X = np.full((40_000, 1), "red") if cls in CATEGORIES else np.zeros((40_000, 1))
+    with Ledger() as spent:
+        reports = perturber.fit_transform(X)
+    assert perturber.epsilon == perturber.epsilon_ == spent.largest == 1.0
+    show, expected = SIGNS_OF_NOISE[cls]
+    assert show(reports) == pytest.approx(expected, rel=0.04)
 
 
 @pytest.mark.parametrize("cls", VALUES + [skldp.SpherePerturber])

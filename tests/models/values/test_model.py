@@ -1,4 +1,4 @@
-"""Likelihoods against brute force and Monte Carlo, priors against scipy, and the conventions of a model."""
+"""Likelihoods against brute force and Monte Carlo, families against scipy, and the conventions of a model."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from skldp.models import (
     NormalPrior,
     PoissonFamily,
     ScipyFamily,
-    ScipyPrior,
     UnivariateModel,
 )
 from skldp.models.values._scipy_family import scipy_family
@@ -77,6 +76,18 @@ def test_likelihood_equals_the_sum_over_all_records(family, distribution, values
     assert found.sum() == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.parametrize("family, distribution, values, protocol", CASES, ids=CASE_IDS)
+def test_the_likelihood_of_a_single_report_is_that_of_its_cell(family, distribution, values, protocol):
+    free = [values[0], values[2]] if len(values) == 3 else values
+    theta = np.array([[prior.unconstrain(value) for prior, value in zip(family.priors.values(), free)]])
+    model = UnivariateModel(family, protocol.aggregate([]))
+    found = model.report_log_likelihoods(protocol, np.concatenate([theta, theta + 0.1]))
+    assert found.shape == (protocol.cells.n_cells, 2)
+    np.testing.assert_allclose(np.exp(found[:, 0]), exact_cell_probabilities(distribution(*values), protocol),
+                               rtol=1e-9, atol=1e-14)
+    assert (found[:, 0] != found[:, 1]).any()
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("values", [[0.4, 0.7], [0.4, 0.05], [-2.0, 3.0], [0.5, 30.0]])
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
@@ -112,25 +123,6 @@ def test_cells_cost_nothing():
         empty = UnivariateModel(GAUSSIAN, protocol.aggregate(reports[:0]))
         binned = np.diff(model.log_density(theta) - empty.log_density(theta))
         assert abs(exact - binned) < 0.02, "a fiftieth of a log-likelihood unit over 20,000 reports"
-
-
-@pytest.mark.parametrize("prior, frozen", [
-    (NormalPrior(1.0, 2.0), stats.norm(1.0, 2.0)),
-    (GammaPrior(3.0, 0.5), stats.gamma(3.0, scale=2.0)),
-    (BetaPrior(2.0, 3.0), stats.beta(2.0, 3.0)),
-    (ScipyPrior(stats.uniform(-1, 4)), stats.uniform(-1, 4)),
-    (ScipyPrior(stats.truncnorm(-np.inf, 1.0)), stats.truncnorm(-np.inf, 1.0)),
-])
-def test_priors_against_scipy(prior, frozen):
-    u = np.linspace(0.01, 0.99, 25)
-    x = frozen.ppf(u)
-    np.testing.assert_allclose(prior.quantile(u), x, rtol=1e-9)
-    np.testing.assert_allclose(prior.log_density(x), frozen.logpdf(x), rtol=1e-9, atol=1e-12)
-    theta = prior.unconstrain(x)
-    np.testing.assert_allclose(prior.constrain(theta), x, rtol=1e-9)
-    step = 1e-6
-    slope = np.abs(prior.constrain(theta + step) - prior.constrain(theta - step)) / (2 * step)
-    np.testing.assert_allclose(prior.log_jacobian(theta), np.log(slope), atol=1e-6)
 
 
 @pytest.mark.parametrize("family, distribution, values, protocol", CASES, ids=CASE_IDS)

@@ -1,0 +1,180 @@
+"""One list of protocols with records that clients may hold, for every test of the common contract."""
+
+import math
+import re
+import warnings
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from skldp.exceptions import SeededNoiseWarning
+from skldp.protocols import (
+    CategoryProtocol,
+    GradientProtocol,
+    LabelMomentProtocol,
+    LabelRecordProtocol,
+    MomentProtocol,
+    RecordProtocol,
+    ValueProtocol,
+)
+
+N_RECORDS = 60
+LETTERS = tuple("abcdefghijk")
+ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
+# Another value for each field: a protocol that differs in it is of another collection.
+OTHER_VALUES = {
+    "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0), "classes": ("left", "right"),
+    "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
+}
+BUDGET = {"epsilon", "delta"}
+
+
+@dataclass(eq=False)
+class Case:
+    """A protocol, records of clients who run it, and how their reports are added up."""
+
+    kind: type
+    options: dict
+    keep_rows: bool = False
+
+    @cached_property
+    def protocol(self):
+        return self.kind(**self.options)
+
+    @cached_property
+    def X(self):
+        """Records inside the public domain, which nobody may change."""
+        rng, protocol = np.random.default_rng(0), self.protocol
+        if self.kind is CategoryProtocol:
+            rows = np.array(protocol.categories, dtype=object).reshape(len(protocol.categories), -1)
+            return read_only(rows[rng.integers(len(rows), size=N_RECORDS)])
+        bounds = protocol.bounds if self.kind is ValueProtocol else (-1.0, 1.0)
+        return read_only(rng.uniform(*bounds, size=(N_RECORDS, protocol.n_features)))
+
+    @cached_property
+    def y(self):
+        """Responses inside the public domain, for the protocols that have them."""
+        rng, protocol = np.random.default_rng(1), self.protocol
+        if self.kind in (ValueProtocol, CategoryProtocol):
+            return None
+        if getattr(protocol, "classes", None) is not None:
+            return read_only(np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)])
+        return read_only(rng.uniform(*protocol.bounds_y, size=N_RECORDS))
+
+    @cached_property
+    def reports(self):
+        """Reports of the records, the same each time."""
+        return read_only(simulate(self.protocol, self.X, self.y))
+
+    def aggregate(self, reports, on_invalid="raise"):
+        options = {"keep_rows": True} if self.keep_rows else {}
+        return self.protocol.aggregate(reports, on_invalid, **options)
+
+    def responses(self, y):
+        """Responses for the protocols that have them."""
+        return None if self.y is None else y
+
+    @cached_property
+    def others(self):
+        """Protocols that differ in one field and are of other collections, by that field."""
+        comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
+        if self.kind is CategoryProtocol:
+            comparable.discard("n_features")  # which cannot change without the categories
+        made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}
+        # Some fields mean nothing to some protocols: labels, where the loss is that of a number.
+        return {name: other for name, other in made.items() if getattr(other, name) != getattr(self.protocol, name)}
+
+    def _other_value(self, name):
+        value = getattr(self.protocol, name)
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, str):
+            return max(choices(self.kind, name) - {value})
+        return value[::-1] if name == "categories" else OTHER_VALUES[name]
+
+
+CASES = {
+    "square wave": Case(ValueProtocol, {"bounds": (-2, 3)}),
+    "square wave of counts": Case(ValueProtocol, {"epsilon": 0.2, "bounds": (0, 20), "n_levels": 20}),
+    "square wave of three columns": Case(ValueProtocol, {"epsilon": 3.0, "n_features": 3, "window": 0.1}),
+    "laplace": Case(ValueProtocol, {"bounds": (-2, 3), "mechanism": "laplace"}),
+    "laplace of two columns": Case(ValueProtocol, {"epsilon": 0.5, "mechanism": "laplace", "n_levels": 20,
+                                                   "n_features": 2}),
+    "gaussian": Case(ValueProtocol, {"delta": 1e-5, "mechanism": "gaussian"}),
+    "gaussian of two columns": Case(ValueProtocol, {"delta": 1e-6, "bounds": (1e307, 3e307), "mechanism": "gaussian",
+                                                    "n_features": 2}),
+    "subset": Case(CategoryProtocol, {"categories": LETTERS}),
+    "subset of a chosen size": Case(CategoryProtocol, {"categories": LETTERS, "subset_size": 5}),
+    "subset, rows kept": Case(CategoryProtocol, {"categories": LETTERS}, keep_rows=True),
+    "subset of many": Case(CategoryProtocol, {"categories": tuple(range(40)), "epsilon": 2.0}),
+    "unary encoding": Case(CategoryProtocol, {"categories": (0.5, 1.5, 2.5), "mechanism": "oue"}),
+    "unary encoding, rows kept": Case(CategoryProtocol, {"categories": tuple(range(9)), "mechanism": "oue"},
+                                      keep_rows=True),
+    "randomised response": Case(CategoryProtocol, {"categories": ("no", "yes", "?"), "mechanism": "rr"}),
+    "subset of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2}),
+    "randomised response of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "rr"}),
+    "sphere moments": Case(MomentProtocol, {"n_features": 2, "bounds_y": (0, 10), "data_norm": 0.5}),
+    "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
+                                                             "y_weight": 0.9}),
+    "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian moments without constant": Case(MomentProtocol, {"mechanism": "gaussian", "intercept_weight": 0.0}),
+    "sphere label moments": Case(LabelMomentProtocol, {"n_features": 2, "data_norm": 2.0}),
+    "sphere label moments without constant": Case(LabelMomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
+                                                                        "y_weight": 0.9}),
+    "gaussian label moments": Case(LabelMomentProtocol, {"n_features": 2, "classes": ("no", "yes"),
+                                                         "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
+                                                                          "intercept_weight": 0.0}),
+    "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
+    "records as they are": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
+                                                 "delta": 1e-9}),
+    "labelled records": Case(LabelRecordProtocol, {"n_features": 2, "classes": (False, True), "epsilon": 0.5}),
+    "labelled records, little for the label": Case(LabelRecordProtocol, {"n_features": 3, "budget_split": 0.1}),
+    "logistic gradients": Case(GradientProtocol, {"n_features": 3}),
+    "logistic gradients on the sphere": Case(GradientProtocol, {"n_features": 2, "classes": ("no", "yes"),
+                                                                "mechanism": "sphere", "data_norm": 2.0}),
+    "squared gradients": Case(GradientProtocol, {"n_features": 3, "loss": "squared", "bounds_y": (0, 10)}),
+    "squared gradients on the sphere": Case(GradientProtocol, {"loss": "squared", "mechanism": "sphere",
+                                                               "fit_intercept": False, "clip_norm": 0.5}),
+}
+NOISY = list(CASES)
+# The same without noise, one for each kind and mechanism: a simulation, which no client runs.
+CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
+                                        CASES[name].keep_rows)
+          for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
+                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
+                       "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
+                       "squared gradients on the sphere")}
+PLAIN = [name for name in CASES if name not in NOISY]
+
+
+def read_only(array):
+    """The array itself, made read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def simulate(protocol, X, y=None, seed=0):
+    """Reports that come out the same each time, without the warning that such noise protects nobody."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        return protocol.privatize(X, y, random_state=seed)
+
+
+def choices(kind, name):
+    """What the error for an unknown choice lists as known."""
+    try:
+        kind(**{name: "nonsense"})
+    except ValueError as error:
+        return set(re.findall(r'"(\w+)"', str(error)))
+    raise AssertionError(f"{kind.__name__} takes any {name}")
+
+
+def strange_rows(width):
+    """Rows that are no reports, for a list of rows."""
+    return {"3.5": [3.5] * width, "huge": [10**30] * width, "beyond int64": [2**63] * width,
+            "text": ["secret"] * width, "NaN": [math.nan] * width, "infinite": [math.inf] * width,
+            "shorter": [1] * (width - 1), "longer": [1] * (width + 1), "none": None, "nested": [[1, 2]] * width,
+            "one text": "text", "masked": np.ma.array([1] * width, mask=True),
+            "unsigned": np.full(width, 2**64 - 1, dtype=np.uint64), "out of range": [2**62] * width}
