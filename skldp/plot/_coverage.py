@@ -196,7 +196,7 @@ class CoverageDisplay:
                              for values in (self.coverage, self.repeats))
         label = np.full(level.shape, "") if self.label is None else np.asarray(self.label)
         if level.size == 0 or not ((level > 0) & (level < 1)).all():
-            raise InvalidParameterError("Give at least one level, and levels strictly between 0 and 1. Pass 0.9 for 90 %.")
+            raise InvalidParameterError("Levels must lie strictly between 0 and 1, at least one. Pass 0.9 for 90 %.")
         if not ((coverage >= 0) & (coverage <= 1)).all():
             raise InvalidParameterError("Coverages must be shares between 0 and 1; pass counts as 'covered'.")
         if not (repeats >= 1).all():

@@ -1,4 +1,4 @@
-"""Tests of reported values: their counts in intervals, and how far they lie outside the bounds."""
+"""Tests of reported values: their counts in intervals, and their distance from the bounds."""
 
 import math
 
@@ -10,11 +10,11 @@ from skldp.analysis.report_checks._laws import interval_probabilities, log_large
 from skldp.analysis.report_checks._spikes import window_finding
 from skldp.privacy._noise import laplace_slack
 
-_MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyadic groups
+_MOST_CELLS = 4096  # cells of a value that are tested one by one and in dyadic groups; more are merged first
 
 
 def value_findings(protocol, tally, rows):
-    """Every test of reported values."""
+    """Run every test of reported values."""
     findings = [_interval_finding(protocol, column, counts) for column, counts in enumerate(tally.sums)]
     if protocol.mechanism == "square_wave":
         findings += [window_finding(protocol.randomizer, column, counts) for column, counts in enumerate(tally.sums)]
@@ -27,7 +27,7 @@ def value_findings(protocol, tally, rows):
 
 
 def _interval_finding(protocol, column, counts):
-    """Test the counts of a value in cells, in dyadic groups of cells, and in everything below an edge."""
+    """Test the counts of a value in cells, in dyadic groups of cells, and below every cell edge."""
     edges = _cell_edges(protocol)
     group = -(-len(counts) // _MOST_CELLS)
     edges = np.append(edges[:-1:group], edges[-1])
@@ -45,7 +45,7 @@ def _interval_finding(protocol, column, counts):
 
 
 def _cell_edges(protocol):
-    """Smallest report of each cell of an aggregate, and the one after the largest, as floats."""
+    """Return the smallest report of each cell of an aggregate, and the largest report plus one, as floats."""
     cells, (low, high) = protocol.cells, protocol.randomizer.clamp
     if protocol.mechanism == "laplace":
         return np.concatenate([[low], cells.edges, [high + 1]]).astype(float)
@@ -54,7 +54,7 @@ def _cell_edges(protocol):
 
 
 def _intervals(n_cells):
-    """First cell, and the one after the last, of dyadic intervals and of all intervals that start at the first cell."""
+    """Return the first cell and the last cell plus one of dyadic intervals and of all intervals from the first cell."""
     first, last, width = [], [], 1
     while width < n_cells:
         starts = np.arange(0, n_cells, width)
@@ -67,7 +67,7 @@ def _intervals(n_cells):
 
 
 def _excess_finding(protocol, rows):
-    """Test how far the farthest report with Laplace noise lies outside the domain."""
+    """Test the largest distance of a report with Laplace noise from the domain."""
     mechanism = protocol.randomizer
     excess = max(int(rows.max()) - mechanism.n_levels, -int(rows.min()), 0)
     slack = laplace_slack(mechanism.scale, mechanism.epsilon)
