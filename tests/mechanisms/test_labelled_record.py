@@ -113,7 +113,7 @@ def test_impossible_reports_are_invalid(mechanism):
 
 
 @everyone
-def test_equal_seeds_repeat_and_other_data_or_budgets_are_independent(mechanism):
+def test_equal_seeds_repeat_and_other_seeds_differ(mechanism):
     many = np.concatenate([RECORDS] * 200)
     once = mechanism.randomize(many, rng=3)
     assert (mechanism.randomize(many, rng=3) == once).all()
