@@ -1,4 +1,4 @@
-"""Files and messages that were made by hand to cost their receivers much."""
+"""Files and messages written by hand to use much memory or time of their receivers."""
 
 import base64
 import json
@@ -11,11 +11,11 @@ from _hostile import PROTOCOLS, archived, honest, members, npy, npy_bytes, renew
 
 from skldp.protocols._description import canonical, describe
 
-EQUAL_HASHES = [k * (2**61 - 1) for k in range(1, 38_000)]  # in the interpreter's tables
+EQUAL_HASHES = [k * (2**61 - 1) for k in range(1, 38_000)]  # these integers all have the hash 0 in Python
 
 
 def crafted():
-    """Files that were made by hand: their kind and their bytes."""
+    """Return the kind and the bytes of every hand-written file, by name."""
     found = {}
     for name, changes in LARGE_PROTOCOLS.items():
         protocol = changed(PROTOCOLS[name.split(",")[0]][0], **changes)
@@ -61,18 +61,18 @@ LARGE_PROTOCOLS = {
 
 
 def changed(protocol, **changes):
-    """The description of a protocol with other fields."""
+    """Return the description of a protocol with some fields changed."""
     return {**describe(protocol), **changes}
 
 
 def array(values, dtype="int64"):
-    """An array as JSON holds it."""
+    """Return an array in its JSON form."""
     values = np.array(values, dtype=dtype)
     return {"dtype": dtype, "shape": list(values.shape), "data": base64.b64encode(values.tobytes()).decode()}
 
 
 def aggregate_of(protocol, kind, n_reports=1, copies=1, **fields):
-    """The text of an aggregate with one tally, and the id that belongs to the protocol, where it can be had."""
+    """Return the text of an aggregate with one tally, and with the protocol's id if it can be computed."""
     part = {"protocol": protocol, "id": "", "tally": {"kind": kind, "n_reports": n_reports, **fields}}
     tree = {"format": "skldp-aggregate", "version": 1, "n_rejected": 0, "parts": [part] * copies}
     renew_ids(tree)
@@ -149,7 +149,7 @@ def _crafted_members():
 
 
 def overlapping(header, data, copies):
-    """An archive whose members all have the same bytes: each has an entry in the directory, one has a place."""
+    """Return a zip archive in which many directory entries refer to the same bytes."""
     names = ["header.npy", *(f"array{number}.npy" for number in range(copies))]
     body, directory, places = b"", b"", {}
     for name, held in (("header.npy", header), ("array0.npy", data)):

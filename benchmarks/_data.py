@@ -1,8 +1,8 @@
 """Data sets that the benchmarks read, and the tables of results that they write.
 
-A set is read from the folder that the environment variable ``SKLDP_DATA`` names, else it is fetched: Adult and Wine
-Quality from OpenML, Kosarak from the FIMI repository. Figures can be compared on the same rows only, so files must have
-the expected checksums. A smoke run makes do with a stand-in where a set is neither in the folder nor within reach.
+A data set is read from the folder in the environment variable ``SKLDP_DATA``, or else fetched: Adult and Wine Quality
+from OpenML, Kosarak from the FIMI repository. Results are comparable only on the same rows, so files must have the
+expected checksums. A smoke run uses a made-up stand-in if a data set is not in the folder and cannot be fetched.
 """
 
 import csv
@@ -26,8 +26,8 @@ from _stand_ins import adult_stand_in, kosarak_stand_in, wine_stand_in
 from sklearn.datasets import fetch_openml, get_data_home
 
 RESULTS = Path(__file__).parent / "results"
-STAND_INS = "SKLDP_BENCHMARK_STAND_INS"  # names of sets; in the environment, where worker processes find it too
-TIMEOUT = 10  # seconds that a server may be silent
+STAND_INS = "SKLDP_BENCHMARK_STAND_INS"  # names of data sets; in the environment, which worker processes inherit
+TIMEOUT = 10  # seconds to wait for a server
 NETWORK_ERRORS = (OSError, HTTPException, EOFError, zlib.error, ValueError)  # OpenML's own are ValueErrors
 KOSARAK_URL = "http://fimi.uantwerpen.be/data/kosarak.dat.gz"
 KOSARAK_SESSIONS = 100_000
@@ -37,16 +37,16 @@ WINE_COLUMNS = ["fixed acidity", "volatile acidity", "citric acid", "residual su
 
 
 class DataError(Exception):
-    """A set cannot be used; the message says what to do."""
+    """A data set cannot be used; the message says what to do."""
 
 
 class DataMissing(DataError):
-    """A set is neither in the folder nor within reach."""
+    """A data set is not in the folder and cannot be fetched."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A set: its file in the folder, and SHA-256 of the file's decompressed text."""
+    """A data set: its file in the folder, and the SHA-256 of the file's decompressed text."""
 
     title: str
     file: str
@@ -62,13 +62,13 @@ WINE = DataSet("Wine Quality", "wine_quality.csv.gz",
 KOSARAK = DataSet("Kosarak", "kosarak_first100k.dat.gz",
                   "5daa2c7878d6523c2b6d329c5c263ebdc3f28f8541cfe6be74c2e7e656e5bd95",
                   "the first 100,000 sessions (lines) of the FIMI data set")
-# SHA-256 of the rows as ``rows_checksum`` writes them: UCI's wine file spells one number as 2.0.
+# SHA-256 of the rows as written by ``rows_checksum``; it differs for wine, where UCI's file writes one number as 2.0.
 ADULT_ROWS = ADULT.sha256
 WINE_ROWS = "a3f6c514e2245e1d7f65ad6914d93f3dedc49772320c3b0e22238b56aeeefb4c"
 
 
 def load_adult():
-    """Census income (UCI Adult), 48,842 rows with the column ``income`` last; missing values are NaN."""
+    """Load census income (UCI Adult), 48,842 rows with the column ``income`` last; missing values are NaN."""
     if stands_in("adult"):
         return adult_stand_in()
     text = folder_text(ADULT)
@@ -79,7 +79,7 @@ def load_adult():
 
 
 def load_wine_quality():
-    """Wine Quality (UCI), 6,497 rows with the columns ``quality`` and, where the rows are known, ``colour``."""
+    """Load Wine Quality (UCI), 6,497 rows with the columns ``quality`` and, if the rows match, ``colour``."""
     if stands_in("wine"):
         return wine_stand_in()
     text = folder_text(WINE)
@@ -95,7 +95,7 @@ def load_wine_quality():
 
 
 def load_kosarak():
-    """Click sessions of Kosarak (FIMI), the first 100,000 of 990,002: a list of arrays of items."""
+    """Load click sessions of Kosarak (FIMI), the first 100,000 of 990,002: a list of arrays of items."""
     if stands_in("kosarak"):
         return kosarak_stand_in()
     text = folder_text(KOSARAK)
@@ -108,7 +108,7 @@ LOADERS = {"adult": (ADULT, load_adult), "wine": (WINE, load_wine_quality), "kos
 
 
 def make_ready(*names, quick=False):
-    """Make sure that sets can be loaded, before any work; else end with a sentence, a smoke run with stand-ins."""
+    """Check that data sets can be loaded; if not, exit with a message, or use stand-ins in a smoke run."""
     os.environ.pop(STAND_INS, None)
     missing = []
     for name in names:
@@ -119,20 +119,20 @@ def make_ready(*names, quick=False):
             if not quick:
                 sys.exit(str(error))
             missing.append(name)
-            print(f"{data.title} is neither in a folder nor within reach: a small made-up stand-in takes its place, "
-                  "and its numbers mean nothing.\n", flush=True)
+            print(f"{data.title} is not in a folder and cannot be fetched. A small made-up stand-in is used instead; "
+                  "its numbers mean nothing.\n", flush=True)
         except DataError as error:
             sys.exit(str(error))
     os.environ[STAND_INS] = " ".join(missing)
 
 
 def stands_in(name):
-    """Whether this run makes do with a stand-in for a set."""
+    """Whether this run uses a stand-in for a data set."""
     return name in os.environ.get(STAND_INS, "").split()
 
 
 def folder_text(data):
-    """Text of a set's file in the folder that SKLDP_DATA names, or None when it is not there."""
+    """Return the text of a data set's file in the folder SKLDP_DATA, or None if there is no such file."""
     folder = os.environ.get("SKLDP_DATA")
     if not folder or not (Path(folder) / data.file).is_file():
         return None
@@ -140,35 +140,35 @@ def folder_text(data):
 
 
 def checked_text(data, path):
-    """Decompressed text of a file that must be the expected one."""
+    """Return the decompressed text of a file, after comparing its checksum."""
     try:
         text = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read ({error}): put {data.content} there, or remove it and "
-                        f"{data.title} is fetched.") from error
+        raise DataError(f"{path} cannot be read ({error}): put {data.content} there, or remove it to "
+                        f"fetch {data.title}.") from error
     if hashlib.sha256(text).hexdigest() != data.sha256:
         raise DataError(f"{path} is not the file behind the published figures (other SHA-256 of the text): put "
-                        f"{data.content} there, or remove it and {data.title} is fetched.")
+                        f"{data.content} there, or remove it to fetch {data.title}.")
     return text
 
 
 def read_frame(text):
-    """A CSV text as a data frame."""
-    from pandas import read_csv  # here, as Kosarak and the tables of results need no pandas
+    """Return a CSV text as a data frame."""
+    from pandas import read_csv  # imported here because Kosarak and the tables of results do not need pandas
 
     return read_csv(BytesIO(text), na_values="?")
 
 
 def openml_frame(data, data_id):
-    """A set of OpenML as a data frame.
+    """Return a data set of OpenML as a data frame.
 
-    The number pins the version. scikit-learn compares the file with the MD5 checksum that OpenML publishes, and keeps
+    The number fixes the version. scikit-learn compares the file with the MD5 checksum that OpenML publishes, and keeps
     it in its data home.
     """
     try:
-        with silence_limit(), warnings.catch_warnings():
-            # scikit-learn warns before it waits and tries again, in part whatever ``n_retries`` is. That would add up
-            # to most of a minute without a network, so that the warning is the end here.
+        with socket_timeout(), warnings.catch_warnings():
+            # Before each retry scikit-learn warns and waits, partly regardless of ``n_retries``. Without a network this
+            # takes most of a minute, so the first warning is turned into an error.
             warnings.filterwarnings("error", "A network error occurred")
             warnings.filterwarnings("ignore", "Invalid cache")
             return fetch_openml(data_id=data_id, as_frame=True, parser="auto").frame
@@ -179,8 +179,8 @@ def openml_frame(data, data_id):
 
 
 @contextmanager
-def silence_limit():
-    """Sockets that are opened within wait no longer than ``TIMEOUT``."""
+def socket_timeout():
+    """Set the time-out of sockets that are opened inside to ``TIMEOUT``."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
@@ -190,13 +190,13 @@ def silence_limit():
 
 
 def missing_error(data, reason):
-    """The error of a set that is not there."""
+    """Return the error for a data set that cannot be found."""
     return DataMissing(f"{data.title} is not in a folder and could not be fetched ({reason}): put {data.file}, "
                        f"{data.content}, into a folder and name that folder in the environment variable SKLDP_DATA.")
 
 
 def in_order(data, frame, n_first, checksum, **columns):
-    """Fetched rows in the order of the published figures, with columns that only this order tells.
+    """Return fetched rows in the order of the published figures, with the columns that depend on this order.
 
     OpenML's tables may have the second part of the rows first.
     """
@@ -205,8 +205,8 @@ def in_order(data, frame, n_first, checksum, **columns):
     for rows in (frame, concat([frame.iloc[-n_first:], frame.iloc[:-n_first]], ignore_index=True)):
         if rows_checksum(rows.assign(**columns)) == checksum:
             return rows.assign(**columns)
-    print(f"{data.title} as fetched has other rows, or another order of them, than the published figures: expect other "
-          "numbers.\n", flush=True)
+    print(f"{data.title} was fetched with other rows, or in another order, than for the published figures: "
+          "expect other numbers.\n", flush=True)
     return frame
 
 
@@ -217,12 +217,12 @@ def rows_checksum(frame):
 
 
 def fetched_kosarak():
-    """The first 100,000 lines of Kosarak, fetched once and kept in scikit-learn's data home."""
+    """Return the first 100,000 lines of Kosarak, fetched once and stored in scikit-learn's data home."""
     try:
         path = Path(get_data_home()) / KOSARAK.file
         if not path.is_file():
             with urlopen(KOSARAK_URL, timeout=TIMEOUT) as answer, gzip.open(answer) as lines:
-                # No space at the end of a line: it says nothing, and the checksum is without.
+                # The checksum is of lines without trailing spaces.
                 text = b"".join(line.rstrip() + b"\n" for line in islice(lines, KOSARAK_SESSIONS))
             if hashlib.sha256(text).hexdigest() != KOSARAK.sha256:
                 raise ValueError(f"{KOSARAK_URL} has other content than expected")
@@ -233,7 +233,7 @@ def fetched_kosarak():
 
 
 def write_whole(path, content):
-    """Write a file whole or not at all."""
+    """Write a file so that no reader sees a part of it."""
     part = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         part.write_bytes(content)
@@ -243,7 +243,7 @@ def write_whole(path, content):
 
 
 def results_folder(quick):
-    """Where tables and figures go; those of smoke runs are apart, and git ignores them."""
+    """Return the folder of tables and figures; those of smoke runs are in a separate one, ignored by git."""
     return RESULTS / "quick" if quick else RESULTS
 
 
@@ -257,13 +257,13 @@ def write_table(rows, path):
 
 
 def read_table(path):
-    """Rows of a CSV file as dicts, with numbers where they are numbers."""
+    """Return the rows of a CSV file as dicts, with numbers as floats."""
     with path.open() as file:
         return [{name: number_or_text(text) for name, text in row.items()} for row in csv.DictReader(file)]
 
 
 def number_or_text(text):
-    """The number that a text spells, or the text."""
+    """Return a text as a number if possible, else unchanged."""
     try:
         return float(text)
     except ValueError:
@@ -271,7 +271,7 @@ def number_or_text(text):
 
 
 def pyplot():
-    """Matplotlib's pyplot without a window, or None, with a message, where it is not installed."""
+    """Return matplotlib's pyplot without a window, or print a message and return None if it is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -285,7 +285,7 @@ def pyplot():
 
 
 def save_figure(plt, figure, path):
-    """Write a figure, and say where it is."""
+    """Write a figure and print its path."""
     figure.savefig(path, dpi=150)
     plt.close(figure)
     print(f"Figure: {path.relative_to(Path(__file__).parent.parent)}")

@@ -1,4 +1,4 @@
-"""Files and messages of every kind, honest and mutated, and what their receivers do with them."""
+"""Honest and mutated files and messages of every kind, and functions that read them as their receivers do."""
 
 import copy
 import functools
@@ -53,7 +53,7 @@ FEW = CategoryProtocol(categories=tuple(range(6)), mechanism="oue")
 
 
 def receive(kind, data):
-    """Read a file or message and do the least that it is for; say whether it was accepted or refused."""
+    """Read a file or message and use it once; return "accepted" or "refused"."""
     try:
         _use(kind, data)
     except (InvalidParameterError, InvalidReportError):
@@ -77,7 +77,7 @@ def _use(kind, data):
 
 
 def honest():
-    """Honest files by name: of every kind, for every protocol."""
+    """Return honest files of every kind for every protocol, by name."""
     files = {"model": ("model", PROTOCOLS["gradients"][0].start().to_json().encode())}
     for name, (protocol, records, y) in PROTOCOLS.items():
         reports = protocol._randomize(records, y, 0)
@@ -96,14 +96,14 @@ def honest():
 
 
 def stored(save):
-    """The bytes that a function writes to a file."""
+    """Return the bytes that a function writes to a file."""
     file = io.BytesIO()
     save(file)
     return file.getvalue()
 
 
 def mutations(number, seed):
-    """Mutated files: their mutation, their kind and their bytes."""
+    """Return mutated files: the mutation, kind and bytes of each."""
     rng, files = np.random.default_rng(seed), list(honest().values())
     by_kind, found = {}, []
     for kind, data in files:
@@ -119,7 +119,7 @@ def mutations(number, seed):
 
 
 def flip(data, other, rng):
-    """One to eight bytes changed."""
+    """Change one to eight bytes."""
     changed = bytearray(data)
     for place in rng.integers(len(data), size=rng.integers(1, 9)):
         changed[place] = rng.integers(256)
@@ -127,19 +127,19 @@ def flip(data, other, rng):
 
 
 def cut(data, other, rng):
-    """The end, or a piece in the middle, left out."""
+    """Remove the end, or a piece in the middle."""
     start, end = np.sort(rng.integers(len(data), size=2))
     return data[:start] + (data[end:] if rng.integers(2) else b"")
 
 
 def splice(data, other, rng):
-    """A piece of another file in the middle."""
+    """Insert a piece of another file in the middle."""
     place, (start, end) = rng.integers(len(data)), np.sort(rng.integers(len(other), size=2))
     return data[:place] + other[start:end] + data[place + rng.integers(2) * (end - start):]
 
 
 def replace(data, other, rng):
-    """One to three fields of a JSON text replaced by extreme values, with the ids of the protocols made anew."""
+    """Replace one to three fields of a JSON text by extreme values, and recompute the ids of the protocols."""
     tree = json.loads(data)
     for _ in range(rng.integers(1, 4)):
         holder, key = pick(tree, rng)
@@ -149,7 +149,7 @@ def replace(data, other, rng):
 
 
 def rearrange(data, other, rng):
-    """An entry of a JSON text repeated, dropped, or exchanged with another."""
+    """Repeat or drop an entry of a JSON text, or exchange it with another."""
     tree = json.loads(data)
     (one, first), (two, second) = pick(tree, rng), pick(tree, rng)
     way = rng.integers(3)
@@ -164,7 +164,7 @@ def rearrange(data, other, rng):
 
 
 def pick(tree, rng):
-    """A place in a tree of JSON: what holds it, and its key."""
+    """Return a random place in a JSON tree: its container and its key."""
     places, holders = [], [tree]
     while holders:
         holder = holders.pop()
@@ -176,7 +176,7 @@ def pick(tree, rng):
 
 
 def renew_ids(tree):
-    """Ids that fit the protocols, as far as they are any: an attacker can compute them, too."""
+    """Recompute the ids of all valid protocols in a tree, as an attacker could."""
     parts = tree.get("parts", [tree]) if isinstance(tree, dict) else []
     distinct = {id(part): part for part in parts} if isinstance(parts, list) else {}
     for part in distinct.values():
@@ -186,24 +186,24 @@ def renew_ids(tree):
 
 @functools.lru_cache(maxsize=1)
 def _id(text):
-    """The id of a protocol; any other text has none, and is refused before its id is looked at."""
+    """Return the id of a protocol, or "" for an invalid one, which is refused before its id is compared."""
     try:
         fields = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()}
         kind = KINDS[fields.pop("kind")]
         del fields["format"], fields["version"]
         return digest(kind(**fields))
-    except Exception:  # whatever a foreign description is
+    except Exception:  # the description is invalid
         return ""
 
 
 def members(data):
-    """Members of an npz file, in order."""
+    """Return the members of an npz file, in order."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return [(name, archive.read(name)) for name in archive.namelist()]
 
 
 def archived(pairs, compression=zipfile.ZIP_STORED):
-    """An npz file of members, repeated names included."""
+    """Return an npz file with these members; names may be repeated."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, data in pairs:
@@ -253,12 +253,12 @@ def reshape(data, other, rng):
 
 
 def npy(array):
-    """An array as the bytes of a member."""
+    """Return the bytes of a member that contains an array."""
     return stored(lambda file: np.save(file, array))
 
 
 def npy_bytes(header, data):
-    """The bytes of a member with any header."""
+    """Return the bytes of a member with an arbitrary header."""
     text = header.encode().ljust(117) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
 

@@ -1,4 +1,4 @@
-"""Sums of moment reports of very many clients, without a report for each of them."""
+"""Simulated sums of moment reports of very many clients, without simulating each report."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from skldp.protocols._tallies import Tally
 
 
 def simulated_sums(protocol, X, y, n_clients, rng):
-    """Aggregate of ``n_clients`` reports of records that are distributed as the rows of X and y.
+    """Return a simulated aggregate of ``n_clients`` reports of records drawn from the rows of X and y.
 
-    The mean of many reports is the mean of the records' moments with Gaussian noise: of the mechanism, and of which
-    records were drawn. That sum is drawn at once, which for a million clients is thousands of times faster.
+    The mean of many reports is approximately Gaussian: the mean moments of the rows, plus the noise of the mechanism
+    and the sampling error of the records. It is drawn directly, thousands of times faster for a million clients.
     """
     noiseless = replace(protocol, epsilon=np.inf)
     codes = noiseless.randomizer.decode(noiseless._randomize(X, y, 0))

@@ -1,7 +1,7 @@
-"""Adult and Wine Quality made ready for regressions: split, principal components, rows in the unit ball.
+"""Preparation of Adult and Wine Quality for regressions: split, principal components, rows in the unit ball.
 
-All that is learned for it (scales, components, the radius) comes from the training rows without noise. That is a
-convenience of the comparison, the same for every method, and no part of any guarantee.
+The scales, components and radius are learned from the training rows without noise. This is for convenience, is the same
+for every method, and is not covered by any privacy guarantee.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ WINE_BOUND = 2.0  # the centred quality is clipped to +-2
 
 
 def adult_split(seed, n_components=8):
-    """Adult as a binary problem: 39,073 training and 9,769 test rows.
+    """Return Adult as a binary problem: 39,073 training and 9,769 test rows.
 
     Logarithms of capital gain and loss, numbers standardised, categories one-hot, all centred, principal components,
     divided by the 95 % quantile of the training rows' norms.
@@ -48,9 +48,9 @@ def adult_split(seed, n_components=8):
 
 
 def wine_split(seed, n_components=6):
-    """Wine Quality as a regression: 5,197 training and 1,300 test rows.
+    """Return Wine Quality as a regression problem: 5,197 training and 1,300 test rows.
 
-    Columns standardised, the colour as 0/1 among them, principal components, divided by the 95 % quantile of the
+    Columns standardised (including the colour as 0/1), principal components, divided by the 95 % quantile of the
     training rows' norms; the quality is centred at the training rows' mean.
 
     Parameters
@@ -77,13 +77,13 @@ def wine_split(seed, n_components=6):
 
 @lru_cache(maxsize=None)
 def cached_split(data, seed):
-    """The split of "adult" or "wine", kept in memory. It lives here because a function of a script cannot travel."""
+    """Return the split of "adult" or "wine", cached; not in a script, from which it could not be pickled."""
     return adult_split(seed) if data == "adult" else wine_split(seed)
 
 
 @lru_cache(maxsize=None)
 def adult_table():
-    """Numbers first, then one column for each category; and labels -1 and 1."""
+    """Return the features (numbers, then one column for each category) and the labels -1 and 1."""
     from pandas import get_dummies
 
     frame = load_adult()
@@ -92,14 +92,14 @@ def adult_table():
     for name in ("capital-gain", "capital-loss"):
         numbers[name] = np.log1p(numbers[name])
     categories = frame.drop(columns=ADULT_NUMBERS + ADULT_DROPPED).astype(object)
-    # A missing answer is an answer of its own.
+    # A missing value is a separate category.
     categories = get_dummies(categories.where(categories.notna(), "missing"), dtype=float)
     return np.hstack([numbers.to_numpy(), categories.to_numpy()]), labels
 
 
 @lru_cache(maxsize=None)
 def wine_table():
-    """The measured columns with the colour as 0/1, and the quality."""
+    """Return the measured columns with the colour as 0/1, and the quality."""
     frame = load_wine_quality()
     quality = frame["quality"].to_numpy(dtype=float)
     frame = frame.drop(columns="quality")
@@ -109,9 +109,9 @@ def wine_table():
 
 
 def into_unit_ball(X_train, X_test, n_components):
-    """Centred principal components of both parts, scaled so that 95 % of the training rows lie in the unit ball.
+    """Return centred principal components of both parts, scaled so that 95 % of the training rows lie in the unit ball.
 
-    Training rows outside are put on its surface.
+    The other training rows are clipped to norm 1.
     """
     mean = X_train.mean(axis=0)
     X_train, X_test = X_train - mean, X_test - mean
@@ -123,5 +123,5 @@ def into_unit_ball(X_train, X_test, n_components):
 
 
 def clip_rows(X):
-    """Rows shortened to norm 1 where they are longer."""
+    """Return rows clipped to norm 1."""
     return X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))

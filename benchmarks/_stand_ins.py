@@ -1,4 +1,4 @@
-"""Small made-up sets with the columns and types of the real ones, for smoke runs without data and network."""
+"""Small made-up data sets with the columns and types of the real ones, for smoke runs without data and network."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ N_ROWS = 4000
 
 
 def adult_stand_in():
-    """A data frame like that of Adult, with missing values."""
+    """Return a data frame like that of Adult, with missing values."""
     from pandas import DataFrame
 
     rng = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def adult_stand_in():
 
 
 def wine_stand_in():
-    """A data frame like that of Wine Quality."""
+    """Return a data frame like that of Wine Quality."""
     from pandas import DataFrame
 
     rng = np.random.default_rng(0)
@@ -53,6 +53,6 @@ def wine_stand_in():
 
 
 def kosarak_stand_in():
-    """Sessions like those of Kosarak: few items in most, and a few items in most of the sessions."""
+    """Return sessions like those of Kosarak: most are short, and a few items occur in most of them."""
     rng = np.random.default_rng(0)
     return [rng.zipf(1.5, size=size).clip(max=20_000) for size in rng.geometric(0.15, size=N_ROWS)]

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def best_time(function, repeats=5):
-    """Shortest wall-clock time of several calls, in seconds, after one call to warm up."""
+    """Return the shortest wall-clock time of several calls, in seconds, after one call to warm up."""
     function()
     times = []
     for _ in range(repeats):
@@ -18,7 +18,7 @@ def best_time(function, repeats=5):
 
 
 def machine_cpu():
-    """CPU seconds that all processes of the machine have used; NaN where the system does not say."""
+    """Return the CPU seconds used by all processes of the machine, or NaN if the system does not provide them."""
     try:
         with open("/proc/stat") as file:
             user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
@@ -28,7 +28,7 @@ def machine_cpu():
 
 
 def print_header(title, *packages, seed=None):
-    """Print what is measured, with which seed, on how many cores, with which versions."""
+    """Print the title, seed, number of cores and versions."""
     print(f"{title}\n{'=' * len(title)}")
     versions = []
     for package in ("skldp", "numpy", "scipy", *packages):

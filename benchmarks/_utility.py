@@ -1,4 +1,4 @@
-"""Utility over epsilon: run methods side by side on the same splits, make the table, draw it."""
+"""Utility over epsilon: run several methods on the same splits, write the table, draw the figure."""
 
 import argparse
 import time
@@ -15,29 +15,29 @@ from tqdm import tqdm
 
 # Enough draws for a posterior mean: its Monte Carlo error is below a tenth of the posterior's width.
 SHORT = {"n_walkers": 12, "n_warmup": 80, "n_draws": 50}
-# Lines of the figures: ours, those of gradients, and what needs no privacy.
+# Line styles of the figures: ours, gradient descent, and methods without privacy.
 STYLES = defaultdict(lambda: "-", sgd="--", no=":", zero=":")
 
 
 def arguments_of(doc, quick, repeats):
-    """The command line that the utility figures share."""
+    """Parse the command line of a utility figure."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); they change no number")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2); the results do not depend on it")
     parser.add_argument("--repeats", type=int, default=repeats, help=f"repeats (default {repeats})")
-    parser.add_argument("--figure-only", action="store_true", help="draw the figure from the table that is there")
+    parser.add_argument("--figure-only", action="store_true", help="draw the figure from the existing table")
     return parser.parse_args()
 
 
 def silent(task, *arguments):
-    """A task without the warnings that short chains are short."""
+    """Run a task without convergence warnings, which short chains cause."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return task(*arguments)
 
 
 def run(task, methods, pairs, epsilons, repeats, jobs, table):
-    """Scores of every method, epsilon and repeat; rows of means are written as they come."""
+    """Run every method, epsilon and repeat; write the table of mean scores after each epsilon."""
     rows = []
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
             tqdm(total=len(epsilons) * repeats, unit="repeat", mininterval=1) as bar, \
@@ -50,12 +50,12 @@ def run(task, methods, pairs, epsilons, repeats, jobs, table):
                 bar.update()
             rows += [summary(method, epsilon, results) for method in methods]
             rows += [difference(*pair, epsilon, results) for pair in pairs]
-            write_table(rows, table)  # what is done survives an interrupt
+            write_table(rows, table)  # so that an interrupt keeps the finished rows
     return rows
 
 
 def summary(method, epsilon, results):
-    """Mean score of a method with its standard error. A list of scores is one of settings: the best on average wins."""
+    """Return the mean score of a method with its standard error; of several settings, for the best on average."""
     scores = np.array([np.atleast_1d(result[method]) for result in results])
     place = np.argmax(scores.mean(axis=0)) if scores.shape[1] > 1 else 0
     column = scores[:, place]
@@ -64,14 +64,14 @@ def summary(method, epsilon, results):
 
 
 def difference(one, other, epsilon, results):
-    """Mean difference of two methods on the same splits, with its standard error."""
+    """Return the mean difference of two methods on the same splits, with its standard error."""
     gaps = np.array([result[one] - result[other] for result in results])
     return {"method": f"{one} - {other}", "epsilon": epsilon, "repeats": len(gaps), "setting": 0, "score": gaps.mean(),
             "error": gaps.std(ddof=1) / np.sqrt(len(gaps))}
 
 
 def print_scores(rows, methods, sign=1.0):
-    """One line for each method, one column for each epsilon."""
+    """Print one line for each method, with one column for each epsilon."""
     epsilons = sorted({row["epsilon"] for row in rows})
     lines = []
     for method, title in methods.items():
@@ -81,7 +81,7 @@ def print_scores(rows, methods, sign=1.0):
 
 
 def draw(table, path, methods, panels, label, sign=1.0):
-    """Draw scores with error bars over epsilon, from the table alone: a panel for each list of methods."""
+    """Draw scores with error bars over epsilon from the table, with a panel for each list of methods."""
     plt = pyplot()
     if plt is None:
         return

@@ -1,13 +1,13 @@
-"""What hostile files and messages cost either side before they are refused: memory, time, and foreign errors.
+"""Memory and time that hostile files and messages cost their receivers, and unexpected errors that they cause.
 
 Run with ``python benchmarks/attack_files.py`` for 10,000 mutations of honest files of every kind and the crafted ones;
 ``--quick`` takes 400. Mutations are flipped bytes, cuts, fields replaced by extreme values, members or entries that are
 repeated, dropped or put in another order, and pieces of one file inside another. All are below 1 MB.
 
 Each file is read in a child process as its receiver would: a client reads a protocol or a model and reports one
-record, an aggregator reads an aggregate's number of reports or a file of reports. Seconds are those of the processor,
-because wall clocks count other programs, too. Memory is the peak above what the child had before each file. What is
-beyond a limit is measured once more, alone.
+record, an aggregator reads an aggregate's number of reports or a file of reports. Seconds are processor time, because
+wall-clock time includes other programs. Memory is the peak above the memory of the child before each file. A file that
+exceeds a limit is measured again, alone.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from _hostile import honest, mutations, receive
 from _timing import print_header, print_table
 
 SEED = 0
-MOST_MEGABYTES, MOST_SECONDS = 200, 1.0  # what a file may cost its receiver
-ADDRESS_SPACE = 6 * 2**30  # of a child, so that a file that asks for more is an error and not an outage
+MOST_MEGABYTES, MOST_SECONDS = 200, 1.0  # limits for one file
+ADDRESS_SPACE = 6 * 2**30  # of a child, so that a file that needs more causes an error and does not stop the machine
 BATCH = 250
 WORST = 8
 
 
 def peak_megabytes():
-    """Peak memory of this process, since it was last reset."""
+    """Return the peak memory of this process since the last reset."""
     try:
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**10
@@ -37,7 +37,7 @@ def peak_megabytes():
 
 
 def reset_peak():
-    """Forget the peak of memory; where the system cannot, only a file that exceeds all before it shows."""
+    """Reset the peak memory; on systems without this, only a file that exceeds all earlier ones is detected."""
     try:
         with open("/proc/self/clear_refs", "w") as references:
             references.write("5")
@@ -46,18 +46,18 @@ def reset_peak():
 
 
 def cost(kind, data):
-    """What became of a file, the seconds of the processor that it took, and the growth of the peak of memory."""
+    """Return the outcome of reading a file, its processor seconds, and the growth of the peak memory."""
     reset_peak()
     before, start = peak_megabytes(), time.process_time()
     try:
         outcome = receive(kind, data)
-    except BaseException as error:  # a foreign error is a finding, whatever it is
+    except BaseException as error:  # any unexpected error is a finding
         outcome = f"foreign error {type(error).__name__}"
     return outcome, time.process_time() - start, peak_megabytes() - before
 
 
 def run_batch(batch):
-    """Costs of several files, in a process of their own, after one honest file of each kind has loaded the modules."""
+    """Return the costs of several files in a new process, after honest files of each kind have loaded the modules."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     for kind, data in honest().values():
         receive(kind, data)
@@ -65,9 +65,9 @@ def run_batch(batch):
 
 
 def measure(files, n_processes=1):
-    """Costs of all files; those that went beyond a limit are measured once more, each alone."""
+    """Return the costs of all files; those that exceed a limit are measured again, each alone."""
     batches = [files[start:start + BATCH] for start in range(0, len(files), BATCH)]
-    # Children start afresh: what they inherit from a parent would count as theirs.
+    # Spawned, because a forked child's peak memory would include that of its parent.
     with multiprocessing.get_context("spawn").Pool(n_processes, maxtasksperchild=1) as pool:
         costs = [one for batch in pool.imap(run_batch, batches) for one in batch]
         for number, (outcome, seconds, memory) in enumerate(costs):
@@ -77,7 +77,7 @@ def measure(files, n_processes=1):
 
 
 def summary(group, costs):
-    """A row of the table: how many files of a group were refused or accepted, and the worst of them."""
+    """Return a row of the table: numbers of refused and accepted files of a group, and their largest costs."""
     outcomes = [outcome for outcome, _, _ in costs]
     foreign = sum(outcome.startswith("foreign") for outcome in outcomes)
     return [group, str(len(costs)), str(outcomes.count("refused")), str(outcomes.count("accepted")), str(foreign),
@@ -105,11 +105,11 @@ def main():
         groups.setdefault(f"{kind}: {name}", []).append(one)
     print_table(columns, [summary(name, found) for name, found in sorted(groups.items())])
     print_table(columns, [summary("crafted", costs[:len(by_hand)]), summary("mutated", costs[len(by_hand):])])
-    strange = [file[:2] + one for file, one in zip(files, costs)
-               if one[0].startswith("foreign") or one[1] > MOST_SECONDS or one[2] > MOST_MEGABYTES]
-    for name, kind, outcome, seconds, memory in strange[:20]:
+    excessive = [file[:2] + one for file, one in zip(files, costs)
+                 if one[0].startswith("foreign") or one[1] > MOST_SECONDS or one[2] > MOST_MEGABYTES]
+    for name, kind, outcome, seconds, memory in excessive[:20]:
         print(f"{kind} ({name}): {outcome}, {seconds:.2f} s, {memory:.0f} MB")
-    print(f"Beyond {MOST_MEGABYTES} MB or {MOST_SECONDS:g} s, or foreign errors: {len(strange) or 'none'}")
+    print(f"Beyond {MOST_MEGABYTES} MB or {MOST_SECONDS:g} s, or foreign errors: {len(excessive) or 'none'}")
 
 
 if __name__ == "__main__":

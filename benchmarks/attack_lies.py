@@ -1,13 +1,13 @@
-"""Are lies seen, and honest collections left alone? False alarms and power of ``check_reports``.
+"""False alarms and power of ``check_reports``, for honest and for forged reports.
 
 - *honest*: collections of every protocol from records that are constant, at the ends of their domain, uniform, or
   missing, of 1 to 10,000 clients at epsilon 0.1, 1 and 8: alarms at the level of the warning, and how often the p-value
   is below 1, 5 and 20 %.
 - *power*: shares of 0.1, 1 and 5 % of forged reports among honest ones at epsilon 1. They are copies of the report that
-  pulls a posterior mean most (what ``influence_bound`` is about), copies of one honest report, what the protocol makes
-  of the most extreme record, and uniformly random valid reports. What the protocol makes of false records could have
-  come from honest clients with those records: no valid test sees it. The same holds for random reports where each is
-  about as probable as any other.
+  shifts a posterior mean most (see ``influence_bound``), copies of one honest report, honest reports of the most
+  extreme record, and uniformly random valid reports. Honest reports of false records could have come from clients with
+  those records, so no valid test detects them. The same holds for random reports if all reports are about equally
+  probable.
 
 Run with ``python benchmarks/attack_lies.py``; ``--quick`` shrinks both blocks, ``--blocks`` chooses. Tables are
 written to ``benchmarks/results``.
@@ -42,7 +42,7 @@ QUICK = {"inference": "laplace", "random_state": 0}
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol, records for it, and the estimator that a liar wants to pull."""
+    """A protocol, its records, and the estimator that forged reports try to shift."""
 
     name: str
     protocol: Any
@@ -52,7 +52,7 @@ class Case:
 
 
 def values(kind, n, rng):
-    """One value of each client, from -5 to 5, that the protocol can read."""
+    """Return one value for each client, from -5 to 5."""
     ends = np.where(np.arange(n) % 2, 5.0, -5.0)
     column = {"constant": np.zeros(n), "one end": np.full(n, 5.0), "both ends": ends, "missing": np.full(n, np.nan),
               "uniform": rng.uniform(-5, 5, n), "normal": rng.normal(0, 1, n)}[kind]
@@ -60,7 +60,7 @@ def values(kind, n, rng):
 
 
 def categories(kind, n, rng):
-    """One of 16 categories of each client."""
+    """Return one of 16 categories for each client."""
     column = {"constant": np.full(n, 3), "one end": np.zeros(n), "both ends": 15 * (np.arange(n) % 2),
               "missing": np.full(n, 99), "uniform": rng.integers(16, size=n),
               "normal": np.minimum(rng.geometric(0.3, size=n) - 1, 15)}[kind]
@@ -68,7 +68,7 @@ def categories(kind, n, rng):
 
 
 def vectors(kind, n, rng):
-    """Three features and a response of each client."""
+    """Return three features and a response for each client."""
     X, y = {"constant": (np.full((n, 3), 0.3), np.zeros(n)), "one end": (np.tile([1.0, 0, 0], (n, 1)), np.ones(n)),
             "both ends": (np.where(np.arange(n) % 2, 1, -1)[:, None] * [[0.0, 1.0, 0.0]], np.ones(n)),
             "missing": (np.full((n, 3), np.nan), np.full(n, np.nan)),
@@ -78,13 +78,13 @@ def vectors(kind, n, rng):
 
 
 def labels(kind, n, rng):
-    """Three features and a label -1 or 1 of each client, something else where it is missing."""
+    """Return three features and a label -1 or 1 for each client; 7 is a missing label."""
     X, y = vectors(kind, n, rng)
     return X, np.where(np.isnan(y), 7, np.where(y >= 0, 1, -1))
 
 
 def cases():
-    """Every protocol at epsilon 1."""
+    """Return every protocol at epsilon 1."""
     made = []
     for mechanism in ("square_wave", "laplace", "gaussian"):
         model = LDPGaussian(mechanism=mechanism, **QUICK)
@@ -103,12 +103,12 @@ def cases():
 
 
 def reports_of(case, protocol, kind, n, rng):
-    """Reports of simulated clients."""
+    """Return reports of simulated clients."""
     return protocol._randomize(*case.records(kind, n, rng), int(rng.integers(2**31)))
 
 
 def honest(n_collections, largest):
-    """False alarms over honest collections of every protocol."""
+    """Count false alarms over honest collections of every protocol."""
     rows, sizes = [], [size for size in SIZES if size <= largest]
     for case in cases():
         p_values = []
@@ -118,7 +118,7 @@ def honest(n_collections, largest):
             kind, n = DATA[number // 3 % len(DATA)], sizes[number // 15 % len(sizes)]
             try:
                 p_values.append(check_rows(protocol, reports_of(case, protocol, kind, n, rng)).p_value)
-            except InvalidReportError:  # unary encoding refuses an honest report in 1e9
+            except InvalidReportError:  # unary encoding refuses one of 1e9 honest reports
                 continue
         below = {f"below {level:g}": np.mean(np.array(p_values) <= level) for level in LEVELS}
         rows.append({"protocol": case.name, "collections": len(p_values), "smallest": min(p_values),
@@ -127,7 +127,7 @@ def honest(n_collections, largest):
 
 
 def effects_on(model, case):
-    """Draws of the parameter that is pulled, and covariances of its mean with what a report can change."""
+    """Return the posterior covariances of the parameter with the effects of single reports on the log-density."""
     theta = model.posterior_.memories[0].draws
     parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in model.aggregate_.parts.items()}
@@ -140,12 +140,12 @@ def effects_on(model, case):
         before = fitted.log_density(theta)
         effects = np.array([model._influenced_models(one)[0].log_density(theta) for one in changed]) - before
     possible = np.isfinite(effects).all(axis=0)
-    pulled = np.asarray(fitted.constrain(theta)[case.parameter])[possible].reshape(possible.sum(), -1)[:, 0]
-    return (pulled - pulled.mean()) @ effects[:, possible].T
+    draws = np.asarray(fitted.constrain(theta)[case.parameter])[possible].reshape(possible.sum(), -1)[:, 0]
+    return (draws - draws.mean()) @ effects[:, possible].T
 
 
-def most_pulling(case, reports):
-    """The valid report that pulls the posterior mean of the first parameter most, upward."""
+def most_influential(case, reports):
+    """Return the valid report that increases the posterior mean of the first parameter most."""
     protocol = case.protocol
     if case.estimator is None:
         return _farthest(protocol, np.eye(protocol.width)[0])
@@ -156,7 +156,7 @@ def most_pulling(case, reports):
         cell = int(slopes.argmax())
         every = np.arange(protocol.randomizer.clamp[0], protocol.randomizer.clamp[1] + 1)
         inside = every[protocol.cells.index(every) == cell]
-        # The reports of a cell, and of a tail, pull alike: a liar avoids the ones that are impossibly far out.
+        # All reports of a cell have the same influence: an attacker avoids those in the far tail, which are improbable.
         return np.array([inside[np.abs(inside).argmin()]])
     if hasattr(protocol, "extreme_reports"):
         return protocol.extreme_reports()[slopes.argmax()]
@@ -170,7 +170,7 @@ def most_pulling(case, reports):
 
 
 def _farthest(protocol, slopes):
-    """The report of a vector that is farthest along some slopes."""
+    """Return the vector report that is farthest in the direction of the slopes."""
     mechanism = protocol.randomizer
     if getattr(protocol, "mechanism", "") == "sphere":
         return np.rint(2**14 * slopes / np.linalg.norm(slopes)).astype(int)
@@ -181,7 +181,7 @@ def _farthest(protocol, slopes):
 
 
 def random_reports(protocol, n, rng):
-    """Reports that are uniform among the valid ones."""
+    """Return uniformly random valid reports."""
     mechanism, shape = protocol.randomizer, (n, protocol.width)
     if hasattr(protocol, "categories"):
         if not protocol.sends_bits:
@@ -201,7 +201,7 @@ def random_reports(protocol, n, rng):
 
 
 def forged(case, lie, reports, worst, n, rng):
-    """Reports of liars."""
+    """Return forged reports of one kind."""
     if lie == "most pulling":
         return np.repeat(worst[None], n, axis=0)
     if lie == "copies":
@@ -212,7 +212,7 @@ def forged(case, lie, reports, worst, n, rng):
 
 
 def power(n_reports, n_repeats):
-    """Share of the collections with lies that raise the warning, and the time of one check."""
+    """Compute the share of collections with forged reports that cause the warning, and the time of one check."""
     rows = []
     for case in cases():
         found: dict = {(lie, share): [] for lie in LIES for share in SHARES}
@@ -220,7 +220,7 @@ def power(n_reports, n_repeats):
         for number in range(n_repeats):
             rng = np.random.default_rng([SEED, number])
             reports = reports_of(case, case.protocol, "normal", n_reports, rng)
-            worst = most_pulling(case, reports[:10_000])
+            worst = most_influential(case, reports[:10_000])
             for lie, share in found:
                 n_fakes = round(share * n_reports)
                 lies = forged(case, lie, reports, worst, n_fakes, rng).astype(reports.dtype)

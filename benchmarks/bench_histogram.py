@@ -1,7 +1,7 @@
-"""How good and how fast are category frequencies? Against multi-freq-ldpy, counts against exact, over N, over d.
+"""Accuracy and speed of category frequencies: against multi-freq-ldpy, counts against exact, over N and d.
 
-Run with ``python benchmarks/bench_histogram.py``; ``--quick`` shrinks every block. The peer is left out where it is not
-installed; ``pip install "skldp[bench]"`` brings it. Times are wall-clock times of one process with one thread.
+Run with ``python benchmarks/bench_histogram.py``; ``--quick`` shrinks every block. The peer is left out if it is not
+installed; ``pip install "skldp[bench]"`` installs it. Times are wall-clock times of one process with one thread.
 """
 
 import argparse
@@ -27,29 +27,29 @@ PEER_TRUTH = np.repeat([0.2, 1 / 60], [4, 12])
 
 
 def zipf(d):
-    """Frequencies in proportion to 1, 1/2, 1/3 and so on."""
+    """Return frequencies proportional to 1, 1/2, 1/3 and so on."""
     weights = 1 / np.arange(1, d + 1)
     return weights / weights.sum()
 
 
 def estimator(d, **options):
-    """An estimator of d categories."""
+    """Return an estimator of d categories."""
     return LDPHistogram(categories=list(range(d)), **options)
 
 
 def peer_estimates(reports, epsilon):
-    """Estimates of multi-freq-ldpy by name; none when it is not installed."""
+    """Return the estimates of multi-freq-ldpy by name; an empty dict if it is not installed."""
     try:
         from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_IBU, UE_Aggregator_MI
     except ImportError:
         return {}
-    rows = list(reports.astype(float))  # the peer adds the rows up in their own type, and bytes would overflow
+    rows = list(reports.astype(float))  # the peer sums the rows in their own type, and uint8 would overflow
     return {"multi-freq-ldpy, clip and renormalise": UE_Aggregator_MI(rows, epsilon),
             "multi-freq-ldpy, iterative Bayesian update": UE_Aggregator_IBU(rows, reports.shape[1], epsilon)}
 
 
 def accuracy_once(n_reports, epsilon, repeat):
-    """RMSE over the cells by name, and shares of cells inside the 90 % intervals of both fits."""
+    """Return the RMSE over the cells by name, and the shares of cells inside the 90 % intervals of both fits."""
     rng = np.random.default_rng([SEED, repeat])
     d = len(PEER_TRUTH)
     records = rng.choice(d, p=PEER_TRUTH, size=(n_reports, 1))
@@ -94,7 +94,7 @@ def accuracy(n_reports, repeats, jobs):
     for name in results[0][0]:
         errors = np.array([errors[name] for errors, _ in results])
         ratio = ours.mean() / errors.mean()
-        paired = (ours - ratio * errors).std(ddof=1) / errors.mean()  # of the ratio: both see the same records
+        paired = (ours - ratio * errors).std(ddof=1) / errors.mean()  # paired: same records
         rows.append([name, f"{errors.mean():.4f}", f"{errors.std(ddof=1) / np.sqrt(repeats):.4f}", f"{ratio:.3f}",
                      f"{paired / np.sqrt(repeats):.3f}"])
     print(f"Accuracy: d={len(PEER_TRUTH)}, N={n_reports:,}, epsilon={epsilon}, four cells of 0.2 and twelve of 1/60; "
@@ -107,7 +107,7 @@ def accuracy(n_reports, repeats, jobs):
 
 
 def fit_time(model, aggregate):
-    """Seconds to sample the posterior of an aggregate; the model is then fitted."""
+    """Fit a model to an aggregate, and return the seconds that it takes."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -116,7 +116,7 @@ def fit_time(model, aggregate):
 
 
 def counts_against_exact(n_reports, d, n_sets, mechanism, shape):
-    """Difference of the two posteriors of the same reports, and the price of the exact one."""
+    """Compare the two posteriors of the same reports, and the time of the exact one."""
     epsilon, truth = 1.0, zipf(d) if shape == "as 1/k" else np.full(d, 1 / d)
     differences = []
     for place in range(n_sets):
@@ -134,7 +134,7 @@ def counts_against_exact(n_reports, d, n_sets, mechanism, shape):
 
 
 def fit_both(n_reports, truth, epsilon, mechanism, place):
-    """Posteriors, aggregates and seconds by likelihood, of the same reports."""
+    """Return posteriors, aggregates and seconds by likelihood, for the same reports."""
     d = len(truth)
     records = np.random.default_rng([SEED, d, place]).choice(d, p=truth, size=(n_reports, 1))
     reports = estimator(d, epsilon=epsilon, mechanism=mechanism, random_state=SEED + place).privatize(records)
@@ -148,15 +148,15 @@ def fit_both(n_reports, truth, epsilon, mechanism, place):
 
 
 def lost_information(aggregate, truth):
-    """Standard deviation of the difference of two efficient estimates, of rows and of counts, in units of the former.
+    """Standard deviation of the difference between the efficient estimates from rows and from counts, relative to rows.
 
-    Efficient estimates from more and from less information differ by the difference of their variances.
+    The variance of the difference of two nested efficient estimates is the difference of their variances.
     """
     part, = histogram_model(aggregate, 1.0, "exact").likelihoods
     rows, share = part.rows.astype(float), part.weights / part.weights.sum()
     score = part.contrast * rows / (1 + part.contrast * rows @ truth)[:, None]
     by_rows = (score.T * share) @ score
-    # What the score has in common with counts, and with pairs weighted as they matter.
+    # Projection of the score on counts, and on pairs weighted by their first-order effect.
     kept = np.hstack([rows, rows * (rows @ truth)[:, None]])
     kept = kept - share @ kept
     common = (kept.T * share) @ score
@@ -164,7 +164,7 @@ def lost_information(aggregate, truth):
     tangent = np.linalg.svd(np.eye(len(truth)) - 1 / len(truth))[0][:, :-1]  # frequencies sum to one
     variances = [np.diag(tangent @ np.linalg.inv(tangent.T @ information @ tangent) @ tangent.T)
                  for information in (by_rows, by_counts)]
-    return np.sqrt(max(np.mean(variances[1] / variances[0] - 1), 0.0))  # below zero only by rounding
+    return np.sqrt(max(np.mean(variances[1] / variances[0] - 1), 0.0))  # negative only by rounding
 
 
 def standardised_difference(posterior, exact):
@@ -173,7 +173,7 @@ def standardised_difference(posterior, exact):
 
 
 def print_times(fits, aggregates, times):
-    """Also sample along the exact gradient, then print the times of all three."""
+    """Also sample the exact likelihood without a surrogate, then print the times of all three."""
     models = {name: histogram_model(aggregates[name], 1.0, name) for name in fits}
     plain = HistogramModel(models["exact"].likelihoods, 1.0)
     start = time.perf_counter()
@@ -199,7 +199,7 @@ def print_times(fits, aggregates, times):
 
 
 def sampling_time(sizes, repeats):
-    """Sampling time after aggregation, over the number of clients."""
+    """Print the sampling time after aggregation, over the number of clients."""
     d, epsilon = 16, 1.0
     rows = []
     for mechanism, likelihood in (("oue", "counts"), ("subset", "counts"), ("rr", "auto")):
@@ -222,7 +222,7 @@ def sampling_time(sizes, repeats):
 
 
 def convergence(cases, n_reports):
-    """Worst R-hat and least effective sample size with the default settings."""
+    """Print the largest R-hat and the smallest effective sample size with the default settings."""
     rows = []
     for d, mechanism, likelihood in tqdm(cases, desc="convergence", unit="fit"):
         records = np.random.default_rng([SEED, d]).choice(d, p=zipf(d), size=(n_reports, 1))

@@ -1,7 +1,7 @@
-"""How long imports take, against scikit-learn's linear models, and which heavy modules they load.
+"""Import times, compared with scikit-learn's linear models, and the heavy modules that imports load.
 
 Run with ``python benchmarks/bench_import.py``; ``--quick`` takes one repeat instead of eleven. Every import runs in
-a fresh interpreter; the statements take turns, so that a busy machine slows all of them alike.
+a fresh interpreter; the statements take turns, so that other load affects all of them equally.
 """
 
 import argparse
@@ -27,14 +27,14 @@ LIMIT = 1.5  # times the reference
 
 
 def seconds(statement):
-    """Wall-clock time of an interpreter that runs one statement."""
+    """Return the wall-clock time of an interpreter that runs one statement."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", statement], check=True)
     return time.perf_counter() - start
 
 
 def heavy_modules(statement):
-    """Names of the heavy modules that are loaded after a statement."""
+    """Return the names of the heavy modules that are loaded after a statement."""
     code = f"{statement}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return ", ".join(done.stdout.split()) or "none"

@@ -1,7 +1,7 @@
-"""Does linear regression converge by default, and how fast is it? Over d, epsilon and N; against NumPyro's NUTS.
+"""Convergence and speed of linear regression: defaults over d, epsilon and N, and against NumPyro's NUTS.
 
 Run with ``python benchmarks/bench_linear.py``; ``--quick`` shrinks every block. NUTS samples the formulation of the
-paper, with the covariance of all moments, in JAX; it is left out where NumPyro is not installed. Times are wall-clock
+paper, with the covariance of all moments, in JAX; it is left out if NumPyro is not installed. Times are wall-clock
 times of one process, start-up included, with one thread for NumPy.
 """
 
@@ -15,7 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
-# Nothing else here: what this file imports at its top, both processes that are timed would pay for.
+# No other imports here: they would add to the time of both timed processes.
 import numpy as np
 
 SEED = 20220507
@@ -27,7 +27,7 @@ PAPER = {"mechanism": "gaussian", "fit_intercept": False, "prior_scale": 5**0.5,
 
 
 def records(d, n, rng):
-    """Records of norm below one as a rule, and responses with as much noise as signal."""
+    """Return records, mostly of norm below one, and responses with noise of scale 0.25."""
     X = rng.normal(size=(n, d)) * 0.5 / np.sqrt(d)
     coef = rng.normal(size=d)
     coef *= 0.6 / np.linalg.norm(coef)
@@ -35,7 +35,7 @@ def records(d, n, rng):
 
 
 def convergence(dims, epsilons, sizes, **options):
-    """Diagnostics of default fits over the grid; a smoke run has options."""
+    """Print the diagnostics of default fits over the grid; ``options`` shorten a smoke run."""
     from _moment_sums import simulated_sums
     from _timing import print_table
 
@@ -71,7 +71,7 @@ def convergence(dims, epsilons, sizes, **options):
 
 
 def density(dims, repeats):
-    """Time of one density and gradient against that of the eigendecomposition in it, and of the Laplace fit."""
+    """Print the time of a density with gradient, of the eigendecomposition in it, and of the Laplace fit."""
     from _timing import best_time, print_table
 
     from skldp import LDPBayesLinearRegression
@@ -98,7 +98,7 @@ def density(dims, repeats):
 
 
 def against_nuts(dims, n_clients, n_steps):
-    """Seconds for a thousand effective draws of the worst coefficient, ours and NUTS on the paper's formulation."""
+    """Compare the time to 1,000 effective draws of the worst coefficient with NUTS on the paper's formulation."""
     from _timing import print_table
 
     from skldp import LDPBayesLinearRegression
@@ -130,13 +130,13 @@ def against_nuts(dims, n_clients, n_steps):
 
 
 def comparison(title, ours, nuts, target):
-    """A row of the table: times, effective sizes, and whether the posteriors agree."""
+    """Return a row of the table: times, effective sample sizes, and whether the posteriors agree."""
     from arviz_stats.base import array_stats
 
     centres, errors = [], []
     for _, coef, _ in (ours, nuts):
         centres.append(np.array([coef.mean(axis=(0, 1)), coef.std(axis=(0, 1))]))
-        # Of the draws that are there: ours are thinned for storage, and effective sizes are those before.
+        # Errors of the stored draws: ours are thinned, while effective sample sizes are of all draws.
         errors.append(np.array([array_stats.mcse(coef, method=kind, chain_axis=0, draw_axis=1)
                                 for kind in ("mean", "sd")]))
     z = np.abs(centres[0] - centres[1]) / np.hypot(*errors)
@@ -147,7 +147,7 @@ def comparison(title, ours, nuts, target):
 
 
 def sample_ours(data, draws, n_walkers):
-    """Fit the reports of a file, by default but for the number of walkers, and keep the draws of the coefficients."""
+    """Fit the reports of a file with the defaults except the number of walkers, and store the coefficients' draws."""
     from skldp import LDPBayesLinearRegression
 
     with np.load(data) as arrays:
@@ -155,7 +155,7 @@ def sample_ours(data, draws, n_walkers):
     model = LDPBayesLinearRegression(random_state=0, n_walkers=n_walkers, **PAPER)
     model.fit_reports(reports)
     print(f"    R-hat {model.posterior_.rhat['coef'].max():.4f}")
-    # Effective sizes are those of all draws, before the posterior is thinned for storage.
+    # Effective sample sizes are of all draws, before thinning for storage.
     np.savez(draws, coef=model.posterior_.draws["coef"], sizes=model.posterior_.ess["coef"])
 
 

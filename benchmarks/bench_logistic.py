@@ -1,9 +1,9 @@
-"""Does logistic regression converge by default, and how fast is it? And how good are averages of the sigmoid?
+"""Convergence and speed of logistic regression with the defaults, and accuracy of averages of the sigmoid.
 
 Run with ``python benchmarks/bench_logistic.py``; ``--quick`` shrinks every block. Times are wall-clock times of one
-process with one thread. The last block is the paper's question about its Chebyshev polynomial: the mean absolute
+process with one thread. The last block repeats the paper's test of its Chebyshev polynomial: the mean absolute
 difference between the mean of sigmoid(theta'x) over 1,000 records of norm at most one and its approximations, over 50
-draws of theta, with the quadrature that the library uses beside it.
+draws of theta. It also shows the quadrature that the library uses.
 """
 
 import argparse
@@ -25,7 +25,7 @@ BLOCKS = ("statistics", "inputs", "sigmoid")
 
 
 def records(d, n, rng):
-    """Records of norm below one as a rule, and labels that they tell with an error."""
+    """Return records, mostly of norm below one, and labels from a logistic model."""
     X = rng.normal(size=(n, d)) * 0.5 / np.sqrt(d)
     coef = rng.normal(size=d)
     coef *= 4 / np.linalg.norm(coef)
@@ -33,7 +33,7 @@ def records(d, n, rng):
 
 
 def convergence(collect, dims, epsilons, sizes, **options):
-    """Diagnostics of default fits over the grid; a smoke run has options."""
+    """Print the diagnostics of default fits over the grid; ``options`` shorten a smoke run."""
     rows = []
     for d in dims:
         X, y = records(d, 50_000, np.random.default_rng([SEED, d]))
@@ -69,7 +69,7 @@ def convergence(collect, dims, epsilons, sizes, **options):
 
 
 def sigmoid(dims, repeats):
-    """Error of the mean of the sigmoid, by the paper's polynomial and by the quadrature."""
+    """Print the error of the mean of the sigmoid, by the paper's polynomial and by the quadrature."""
     rows = []
     for d in dims:
         rng = np.random.default_rng([SEED, d])

@@ -1,7 +1,7 @@
-"""How fast reports are made: ours against OpenDP, multi-freq-ldpy and unsafe NumPy noise, in one run.
+"""Speed of making reports: ours against OpenDP, multi-freq-ldpy and unsafe NumPy noise, in one run.
 
 Run with ``python benchmarks/bench_privatize.py``; ``--quick`` shrinks every block. A peer that is not installed is left
-out; ``pip install "skldp[bench]"`` brings them all.
+out; ``pip install "skldp[bench]"`` installs them all.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SEED = 0  # of the records; noise comes from the operating system
 
 
 def noise(n, n_peer):
-    """Laplace and Gaussian noise on values, per value."""
+    """Time Laplace and Gaussian noise, per value."""
     x = np.random.default_rng(SEED).uniform(-1, 1, size=n)
     rng = np.random.default_rng()
     unsafe = {"laplace": lambda: x + rng.laplace(size=n), "gaussian": lambda: x + rng.normal(size=n)}
@@ -38,7 +38,7 @@ def noise(n, n_peer):
 
 
 def opendp_time(law, x):
-    """Seconds per value of OpenDP's vector mechanism; NaN when it is not installed."""
+    """Return the seconds per value of OpenDP's vector mechanism, or NaN if it is not installed."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -54,7 +54,7 @@ def opendp_time(law, x):
 
 
 def categories(n, d):
-    """Unary encoding and its aggregation against multi-freq-ldpy, and subsets against unary encoding, per record."""
+    """Time unary encoding and aggregation against multi-freq-ldpy, and subsets against unary encoding, per record."""
     x = np.random.default_rng(SEED).integers(d, size=n)
     unary, subset = UnaryEncoding(n_categories=d), SubsetSelection(n_categories=d)
     reports = unary.randomize(x)
@@ -71,7 +71,7 @@ def categories(n, d):
 
 
 def multi_freq_times(x, d):
-    """Seconds per record of the peer's client and aggregator; NaN when it is not installed."""
+    """Return the seconds per record of the peer's client and aggregator, or NaN if it is not installed."""
     try:
         from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
     except ImportError:
@@ -83,7 +83,7 @@ def multi_freq_times(x, d):
 
 
 def vectors(n, m):
-    """The sphere against the Gaussian mechanism, and the square wave against Laplace noise."""
+    """Time the sphere against the Gaussian mechanism, and the square wave against Laplace noise."""
     rng = np.random.default_rng(SEED)
     x = rng.normal(size=(n, m))
     x /= 1.3 * np.linalg.norm(x, axis=1, keepdims=True)
@@ -98,7 +98,7 @@ def vectors(n, m):
 
 
 def sphere_moments(n, m):
-    """Bias and variance of the sphere mechanism by simulation."""
+    """Estimate the bias and variance of the sphere mechanism by simulation."""
     mechanism = Sphere(epsilon=1.0, n_features=m - 1)
     record = np.zeros(m - 1)
     record[0], record[1] = 0.6, -0.5
@@ -117,7 +117,7 @@ def sphere_moments(n, m):
 
 
 def one_record():
-    """Latency of one report, and the start of a client."""
+    """Time one report, and the start of a client."""
     d = 8
     moments = (d + 2) * (d + 3) // 2 - 2
     radius = labelled_moment_radius(1.0, d, 0.5, 0.7)

@@ -1,8 +1,8 @@
-"""How fast a posterior is sampled: few clients against many, and ours against NumPyro's NUTS on the same likelihood.
+"""Speed of sampling a posterior: few clients against many, and ours against NumPyro's NUTS on the same likelihood.
 
-Ours counts reports in public cells once, so that a likelihood costs the same for any number of clients. NUTS gets the
+Ours counts reports in public cells once, so the likelihood takes the same time for any number of clients. NUTS gets the
 same Laplace reports on their natural scale, one term of the closed-form likelihood for each, with the same priors on
-the same unconstrained parameters. Each runs in a fresh process and its whole life is timed: imports, compilation,
+the same unconstrained parameters. Each runs in a fresh process, which is timed as a whole: imports, compilation,
 sampling.
 
 Run with ``python benchmarks/bench_sampling.py``; ``--quick`` shrinks everything. Without NumPyro (``pip install
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-# Nothing else here: what this file imports at its top, both processes that are timed would pay for.
+# No other imports here: they would add to the time of both timed processes.
 import numpy as np
 from _timing import best_time, machine_cpu, print_header, print_table
 
@@ -29,7 +29,7 @@ CHAINS, TARGET_ESS = 4, 1000
 
 
 def growth(n_few, n_many, repeats):
-    """Sampling time for few and for many reports, and the rate at which reports are counted."""
+    """Measure the sampling time for few and for many reports, and the rate at which reports are counted."""
     from skldp import LDPGaussian
 
     x = np.random.default_rng(SEED).normal(0, 1, size=(n_many, 1))
@@ -47,13 +47,13 @@ def growth(n_few, n_many, repeats):
 
 
 def count(estimator, reports, n_few):
-    """Reports counted in a second, and the aggregates of a few and of all."""
+    """Return the reports counted per second, and the aggregates of a few and of all."""
     rate = len(reports) / best_time(lambda: estimator.aggregate(reports), 3)
     return rate, estimator.aggregate(reports[:n_few]), estimator.aggregate(reports)
 
 
 def sampling_times(estimator, few, many, repeats):
-    """Median times of sampling from two aggregates in turn, with their ratios and numbers of steps."""
+    """Return the median times of sampling from two aggregates in turn, with their ratios and numbers of steps."""
     estimator.fit_reports(few)
     times, steps = ([], []), ([], [])
     for seed in range(repeats):
@@ -69,7 +69,7 @@ def sampling_times(estimator, few, many, repeats):
 
 
 def against_nuts(n, n_warmup, n_draws, repeats, chain_methods=("vectorized", "parallel")):
-    """Time to 1,000 effective draws of the worse parameter, ours and NumPyro's."""
+    """Compare the time to 1,000 effective draws of the worse parameter with NumPyro's."""
     from skldp import LDPGaussian
 
     estimator = LDPGaussian(epsilon=EPSILON, bounds=BOUNDS, mechanism="laplace", random_state=SEED)
@@ -97,19 +97,19 @@ def against_nuts(n, n_warmup, n_draws, repeats, chain_methods=("vectorized", "pa
 
 
 def children_cpu():
-    """CPU seconds of the processes that have ended so far."""
+    """Return the CPU seconds of the child processes that have ended so far."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def run_worker(*arguments):
-    """Run this file as a worker in a fresh process; return what it prints."""
+    """Run this file as a worker in a fresh process; return its output."""
     command = [sys.executable, __file__, "--worker", *map(str, arguments)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def print_times(runs):
-    """Print times to 1,000 effective draws: the whole time, more by 1,000/ESS when there are fewer."""
+    """Print times to 1,000 effective draws: the whole time, multiplied by 1,000/ESS if the ESS is smaller."""
     rows = []
     for name, results in runs.items():
         walls, cpus, others, draws = zip(*results)
@@ -143,7 +143,7 @@ def print_agreement(draws):
 
 
 def moments(draws):
-    """Posterior mean and sd with their Monte Carlo standard errors, and bulk ESS, by parameter."""
+    """Return the posterior mean and sd with their Monte Carlo standard errors, and the bulk ESS, by parameter."""
     from arviz_stats.base import array_stats
 
     return {name: (values.mean(), float(array_stats.mcse(values)), values.std(),
@@ -216,7 +216,7 @@ def jax_log_laplace_gaussian(z, mean, std):
 
 
 def compare(data):
-    """Worker: print the largest difference between the two codes of the log-likelihood."""
+    """Worker: print the largest difference between the two implementations of the log-likelihood."""
     import jax
 
     from skldp.models.values._marginals import log_laplace_gaussian

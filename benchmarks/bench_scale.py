@@ -1,7 +1,7 @@
-"""How does it scale? Reports per second, memory, time over the number of clients, bytes, workers, one more day.
+"""Scaling: reports per second, memory, time over the number of clients, bytes, workers, and one more day.
 
-Run with ``python benchmarks/bench_scale.py``; ``--quick`` shrinks every block. Blocks that need dask are left out where
-it is not installed; ``pip install "skldp[dask]"`` brings it. Times are wall-clock times, with one thread for NumPy.
+Run with ``python benchmarks/bench_scale.py``; ``--quick`` shrinks every block. Blocks that need dask are left out if
+it is not installed; ``pip install "skldp[dask]"`` installs it. Times are wall-clock times, with one thread for NumPy.
 """
 
 import argparse
@@ -22,18 +22,18 @@ BLOCKS = ("throughput", "memory", "clients", "bytes", "workers", "stream")
 
 
 def regression_data(n, d, rng):
-    """Records of norm below one as a rule, with responses."""
+    """Return records, mostly of norm below one, with responses."""
     X = rng.normal(size=(n, d)) * 0.5 / np.sqrt(d)
     return X, X @ np.linspace(-0.5, 0.5, d) + 0.2 * rng.normal(size=n)
 
 
 def labels_of(X, rng):
-    """Labels that the records tell with an error."""
+    """Return labels drawn from a logistic model of the records."""
     return (rng.random(len(X)) < 1 / (1 + np.exp(-X @ np.linspace(-3, 3, X.shape[1])))).astype(int)
 
 
 def throughput(n_reports, repeats):
-    """Reports checked and added up in a second, by one core."""
+    """Print the reports checked and aggregated per second, by one core."""
     from _timing import best_time, print_table
 
     from skldp.protocols import CategoryProtocol, LabelMomentProtocol, MomentProtocol, RecordProtocol, ValueProtocol
@@ -64,7 +64,7 @@ def throughput(n_reports, repeats):
 
 
 def memory(n_values, n_clients, d):
-    """Resident memory of processes that add up very many values, and that fit very many records."""
+    """Print the resident memory of processes that aggregate very many values, and that fit very many records."""
     from _timing import print_table
 
     rows = []
@@ -81,7 +81,7 @@ def memory(n_values, n_clients, d):
 
 
 def worker(kind, *numbers):
-    """One process whose memory is measured."""
+    """Worker: the process in which memory is measured."""
     from skldp import LDPBayesLinearRegression, LDPGaussian
 
     rng = np.random.default_rng(SEED)
@@ -97,7 +97,7 @@ def worker(kind, *numbers):
 
 
 def grown(aggregate, n_clients, rng):
-    """An aggregate of many more clients like those of one: sums with the noise that so many would have."""
+    """Return a simulated aggregate of more clients with the same distribution as those of an aggregate."""
     from skldp.protocols import Aggregate
     from skldp.protocols._tallies import Tally
 
@@ -114,7 +114,7 @@ def grown(aggregate, n_clients, rng):
 
 
 def clients(sizes, repeats, n_steps):
-    """Time of a fit after aggregation, over the number of clients, with chains of the same length."""
+    """Print the time of a fit after aggregation, over the number of clients, with chains of the same length."""
     from _moment_sums import simulated_sums
     from _timing import print_table
 
@@ -168,7 +168,7 @@ def clients(sizes, repeats, n_steps):
 
 
 def bytes_per_report():
-    """Size of a report on disk, beside that of the same numbers as floats."""
+    """Print the size of a report on disk, and of the same numbers as floats."""
     import io
 
     from _timing import print_table
@@ -208,7 +208,7 @@ def bytes_per_report():
 
 
 def workers(n_files, n_reports, repeats):
-    """Throughput of two dask workers over one, from files of moment reports."""
+    """Print the throughput of two dask workers relative to one, from files of moment reports."""
     if importlib.util.find_spec("distributed") is None:
         print('dask is not installed: no comparison of workers. pip install "skldp[dask]" brings it.\n')
         return
@@ -243,7 +243,7 @@ def workers(n_files, n_reports, repeats):
 
 
 def stream(n_clients, d, n_days, **options):
-    """A day more of reports: a warm start against a cold one; a smoke run has options."""
+    """Compare a warm start with a cold start after one more day of reports; ``options`` shorten a smoke run."""
     from _timing import print_table
 
     from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
@@ -299,7 +299,7 @@ def main():
     arguments = parser.parse_args()
     quick = arguments.quick
     if quick:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains are short
+        warnings.simplefilter("ignore", ConvergenceWarning)  # chains are short on purpose
     print_header("Scale", "dask", "distributed", "emcee", seed=SEED)
     runs = {
         "throughput": lambda: throughput(20_000 if quick else 200_000, 1 if quick else 5),

@@ -1,4 +1,4 @@
-"""Private stochastic gradients: how fast, how near to scikit-learn without noise, and how good on Adult with it.
+"""Private stochastic gradient descent: speed, agreement with scikit-learn without noise, and AUC on Adult.
 
 Without noise (``epsilon=inf``) and with each user once, LDPSGDClassifier and LDPSGDRegressor are compared with one
 epoch of SGDClassifier and SGDRegressor without a penalty: at a constant rate with the same sum of steps, and at their
@@ -24,11 +24,11 @@ from skldp import LDPSGDClassifier, LDPSGDRegressor
 
 SEED = 20220503
 N_SPLITS = 5
-WANTED = {0.4: 0.75, 0.8: 0.82, 1.6: 0.86}  # of the sphere on Adult
+WANTED = {0.4: 0.75, 0.8: 0.82, 1.6: 0.86}  # AUC of the sphere on Adult
 
 
 def times(n_users, n_features):
-    """Seconds of a whole fit, with the operating system's entropy."""
+    """Print the seconds of a whole fit, with the operating system's entropy."""
     rng = np.random.default_rng(SEED)
     X = rng.normal(size=(n_users, n_features)) / (1.3 * np.sqrt(n_features))
     label, response = np.where(X[:, 0] > 0, 1, -1), X[:, 0]
@@ -58,7 +58,7 @@ def rmse(model, X, y):
 
 
 def without_noise(n_splits):
-    """One pass without noise against one epoch of scikit-learn."""
+    """Compare one pass without noise with one epoch of scikit-learn."""
     adult, wine = [], []
     once = {"max_iter": 1, "tol": None, "penalty": None}
     for seed in tqdm(range(n_splits), desc="without noise", unit="split"):
@@ -81,14 +81,14 @@ def without_noise(n_splits):
 
 
 def sum_of_steps(model):
-    """All step sizes of a fit added up: the length of time for which it has followed the gradient."""
+    """Return the sum of the step sizes of a fit."""
     server = model.server_
     size = model.n_messages_ // model.n_rounds_
     return sum(server.step_size(number, size) for number in range(1, model.n_rounds_ + 1))
 
 
 def with_noise(repeats):
-    """Adult with the defaults at each epsilon, and with a shorter clipping norm."""
+    """Print the AUC on Adult at each epsilon, with the defaults and with a smaller clipping norm."""
     splits = [adult_split(seed) for seed in range(min(N_SPLITS, repeats))]
     settings = {"sphere": {"mechanism": "sphere"}, "gaussian": {"mechanism": "gaussian"},
                 "sphere, clip_norm=0.5": {"mechanism": "sphere", "clip_norm": 0.5},
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a hundredth of the users, one split, two repeats")
     parser.add_argument("--repeats", type=int, default=200, help="repeats on Adult (default 200)")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is asked for
+    warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch on purpose
     print_header("Private stochastic gradients", "scikit-learn", seed=SEED)
     make_ready("adult", "wine", quick=arguments.quick)
     times(10**4 if arguments.quick else 10**6, 20)

@@ -1,16 +1,16 @@
-"""Are the intervals calibrated? Empirical coverage for the Gaussian and the exponential model, with both mechanisms.
+"""Empirical coverage of intervals for the Gaussian and the exponential model, with both mechanisms.
 
 The setting is that of Figure 1 of Kulkarni et al. (2022): 5,000 Gaussian records clipped to [-5, 5], 500 repeats, and
 1,000 exponential records clipped to [0, 5], 80 repeats. The truth of each repeat is drawn from the prior of the
-estimator, records are drawn from the truth, and ``fit`` sees nothing but the records. Beside it the widths of the 90 %
-intervals at one truth, Laplace against the square wave.
+estimator, records are drawn given the truth, and ``fit`` receives only the records. A second table compares the widths
+of the 90 % intervals at one truth, Laplace against the square wave.
 
 Run with ``python benchmarks/fig1_gaussian_calibration.py``; ``--quick`` is a smoke run in less than a minute,
 ``--figure-only`` redraws the figure from the table. Both are written to ``benchmarks/results``.
 
-So that the whole figure stays affordable a fit first gets 200 steps per chain. Where the estimator then warns (R-hat
-above 1.05, or fewer than 400 effective draws) the same fit is repeated with the default budget. ``--default-length``
-gives every fit the default budget, and takes about two thirds longer.
+To save time, a fit first has 200 steps per chain. If the estimator then warns (R-hat above 1.05, or fewer than 400
+effective draws), the same fit is repeated with the default length. ``--default-length`` uses the default length for
+every fit, and takes about two thirds longer.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SHORT_LENGTH = 200
 
 @dataclass(frozen=True)
 class Setting:
-    """A model of the figure: how it is made, its records, and how many repeats it gets."""
+    """A model of the figure: its estimator, its records, and its number of repeats."""
 
     name: str
     estimator: type
@@ -48,11 +48,11 @@ class Setting:
     repeats: int
 
     def make(self, mechanism, epsilon, **options):
-        """An estimator of this model."""
+        """Return an estimator of this model."""
         return self.estimator(epsilon=epsilon, mechanism=mechanism, **self.options, **options)
 
     def records(self, truth, rng):
-        """Records of one repeat, unclipped."""
+        """Return the records of one repeat, not clipped."""
         if self.name == "gaussian":
             return rng.normal(truth["mean"], truth["std"], size=(self.n_reports, 1))
         return rng.exponential(1 / truth["rate"], size=(self.n_reports, 1))
@@ -60,7 +60,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Repeat:
-    """What one fit says: intervals by level and name, and the ranks of the truth among the draws."""
+    """Result of one fit: intervals by level and name, and the ranks of the truth among the draws."""
 
     truth: dict
     intervals: dict
@@ -87,7 +87,7 @@ def fit_once(setting, mechanism, epsilon, truth, length, key):
     default_length = estimator.n_draws
     complaints = [fit_quietly(estimator.set_params(n_draws=length or default_length), records)]
     if complaints[0] and length:
-        # The same random_state: the same reports, and the same chains, only longer.
+        # The same random_state gives the same reports, and the same chains, but longer.
         complaints.append(fit_quietly(estimator.set_params(n_draws=default_length), records))
     intervals = {level: estimator.posterior_.interval(level) for level in LEVELS}
     ranks = {name: (np.sum(draws < truth[name]) + 0.5) / (draws.size + 1)
@@ -96,7 +96,7 @@ def fit_once(setting, mechanism, epsilon, truth, length, key):
 
 
 def fit_quietly(estimator, records):
-    """Fit, and return whether the chains were said not to have converged."""
+    """Fit, and return whether there was a convergence warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(records)
@@ -104,7 +104,7 @@ def fit_quietly(estimator, records):
 
 
 class Runner:
-    """Repeats in parallel, with one bar and a count of the warnings."""
+    """Runs repeats in parallel, with one progress bar and a count of the warnings."""
 
     def __init__(self, pool, bar, length):
         self.pool, self.bar, self.length = pool, bar, length
@@ -112,7 +112,7 @@ class Runner:
         self.cpu_seconds = 0.0
 
     def run(self, setting, mechanism, epsilon, repeats, truth=None):
-        """All repeats of one choice of model, mechanism and epsilon."""
+        """Run all repeats of one model, mechanism and epsilon."""
         key = (setting.n_reports, MECHANISMS.index(mechanism), int(1000 * epsilon), int(truth is not None))
         tasks = (delayed(fit_once)(setting, mechanism, epsilon, truth, self.length, (*key, i)) for i in range(repeats))
         self.bar.set_description(f"{setting.name}, {mechanism}, epsilon {epsilon:g}")
@@ -128,7 +128,7 @@ class Runner:
 
 
 def cells(setting, mechanism, epsilon, results):
-    """Rows of the table: one for each parameter and level."""
+    """Return the rows of the table, one for each parameter and level."""
     repeats = len(results)
     rows = []
     for name in results[0].truth:
@@ -148,7 +148,7 @@ def cells(setting, mechanism, epsilon, results):
 
 
 def print_scores(rows):
-    """Print tests of the normal scores, which are standard normal if calibrated: far stronger than coverage."""
+    """Print tests of the normal scores, which are standard normal if calibrated; more powerful than coverage."""
     tests = []
     for row in rows[::len(LEVELS)]:
         n, mean, square = row["repeats"], row["score_mean"], row["score_mean_square"]
@@ -161,12 +161,12 @@ def print_scores(rows):
 
 
 def label(row):
-    """Name of a row, its level apart."""
+    """Return the name of a row without its level."""
     return f"{row['model']} {row['parameter']}, {row['mechanism']}, epsilon {row['epsilon']:g}"
 
 
 def print_coverage(rows):
-    """Print coverage, a line for each parameter; a star marks what is outside its band."""
+    """Print coverage, a line for each parameter; a star marks values outside their band."""
     lines = {}
     for row in rows:
         lines.setdefault(label(row), []).append(f"{row['coverage']:.3f}" + ("*" if row["outside"] else " "))
@@ -189,7 +189,7 @@ def print_widths(results):
 
 
 def draw(table, path):
-    """Draw the figure from the table alone."""
+    """Draw the figure from the table."""
     plt = pyplot()
     if plt is None:
         return
@@ -265,7 +265,7 @@ def main():
                 for epsilon in epsilons:
                     results = runner.run(setting, mechanism, epsilon, repeats)
                     rows += cells(setting, mechanism, epsilon, results)
-                    write_table(rows, table)  # what is done survives an interrupt
+                    write_table(rows, table)  # after each setting, so that an interrupt keeps the finished rows
     seconds = time.perf_counter() - start
     print_coverage(rows)
     print_scores(rows)

@@ -1,14 +1,14 @@
-"""How far is the private posterior from the one without privacy? Ten items of Kosarak over epsilon.
+"""Distance between the posteriors with and without privacy, for ten items of Kosarak over epsilon.
 
 After Figure 2 of Kulkarni et al. (2022), who sampled ten of the 10,000 most frequent items of the 990,002 sessions and
-had about 11,000 records. Of the first 100,000 sessions, all that is used here, such items leave some 600 records;
-therefore the ten most frequent items of this prefix are taken. A client is a session with at least one of them, and
-its record is one of those at random, the same in all repeats. The repeats differ in the reports and in the sampling.
+had about 11,000 records. In the first 100,000 sessions, which are used here, such items have only about 600 records, so
+the ten most frequent items of these sessions are used instead. A client is a session with at least one of them, and its
+record is one of those at random, the same in all repeats. The repeats differ in the reports and in the sampling.
 
-Of the draws of each frequency, the distance is the area between the empirical distribution functions with and without
-privacy: their mean absolute difference over [0, 1], in units of the frequency. Beside it the largest difference
-(Kolmogorov-Smirnov), which is 1 for posteriors side by side however near. Both are averaged over the ten items. The
-line "inf" is the posterior without privacy against itself, sampled anew: what is left of sampling noise.
+The distance is the area between the empirical distribution functions of the draws of each frequency, with and without
+privacy: their mean absolute difference over [0, 1], in units of the frequency. The table also has the largest
+difference (Kolmogorov-Smirnov), which is 1 for any two posteriors that do not overlap. Both are averaged over the ten
+items. The line "inf" compares two samples of the posterior without privacy: it shows the Monte Carlo error.
 
 Run with ``python benchmarks/fig2_kosarak_ecdf.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
 from the table. Both are written to ``benchmarks/results``.
@@ -35,7 +35,7 @@ MECHANISMS = {"oue": "unary encoding", "auto": "subset selection"}
 
 
 def items_and_records(sessions):
-    """The ten most frequent items, and for each session with at least one of them the place of one at random."""
+    """Return the ten most frequent items, and for each session with any of them the index of a random one."""
     rng = np.random.default_rng(SEED)
     distinct = [np.unique(session) for session in sessions]
     counts = np.bincount(np.concatenate(distinct))
@@ -47,7 +47,7 @@ def items_and_records(sessions):
 
 
 def fit(records, mechanism, epsilon, seed):
-    """The fitted estimator, and whether its chains were said not to have converged."""
+    """Return the fitted estimator, and whether there was a convergence warning."""
     model = LDPHistogram(epsilon=epsilon, categories=list(range(N_ITEMS)), mechanism=mechanism, random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -56,13 +56,13 @@ def fit(records, mechanism, epsilon, seed):
 
 
 def draws_of(model):
-    """Draws of the frequencies, sorted, shape (n_draws, n_items)."""
+    """Return the sorted draws of the frequencies, shape (n_draws, n_items)."""
     draws = model.posterior_.draws["frequencies"]
     return np.sort(draws.reshape(-1, draws.shape[-1]), axis=0)
 
 
 def distances(draws, others):
-    """Area between two empirical distribution functions, and their largest difference, of each column."""
+    """Return the area between two empirical distribution functions, and their largest difference, for each column."""
     areas, largest = [], []
     for x, y in zip(draws.T, others.T):
         points = np.sort(np.concatenate([x, y]))
@@ -73,7 +73,7 @@ def distances(draws, others):
 
 
 def fit_once(records, mechanism, epsilon, reference, key):
-    """Distances of one repeat, the likelihood used, and whether the chains did not converge."""
+    """Return the distances of one repeat, the likelihood used, and whether there was a convergence warning."""
     seed = int(np.random.default_rng([SEED, *key]).integers(2**31))
     model, warned = fit(records, mechanism, epsilon, seed)
     return {"distances": distances(draws_of(model), reference), "std": model.frequencies_std_,
@@ -81,7 +81,7 @@ def fit_once(records, mechanism, epsilon, reference, key):
 
 
 def cell(mechanism, epsilon, results, reference):
-    """A row of the table."""
+    """Return a row of the table."""
     areas, largest = np.moveaxis(np.array([result["distances"] for result in results]), 1, 0)
     row = {"mechanism": mechanism, "epsilon": epsilon, "repeats": len(results),
            "likelihood": "/".join(sorted({result["likelihood"] for result in results})), "area": areas.mean(),
@@ -104,7 +104,7 @@ def print_distances(rows):
 
 
 def draw(table, path):
-    """Draw the figure from the table alone: means, 90 % of the repeats, and thin lines for the ten items."""
+    """Draw the figure from the table: means, 90 % of the repeats, and thin lines for the ten items."""
     plt = pyplot()
     if plt is None:
         return
@@ -179,7 +179,7 @@ def main():
                     bar.update()
                 n_warned += sum(result["warned"] for result in results)
                 rows.append(cell(mechanism, epsilon, results, reference))
-                write_table(rows, table)  # what is done survives an interrupt
+                write_table(rows, table)  # after each setting, so that an interrupt keeps the finished rows
     print_distances(rows)
     print(f"ConvergenceWarning: {n_warned} of {total} fits; {(time.perf_counter() - start) / 60:.1f} minutes\n")
     draw(table, figure)

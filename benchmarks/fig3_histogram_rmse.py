@@ -1,12 +1,12 @@
-"""Does the posterior mean beat the mended point estimate? Three categories over the number of clients and epsilon.
+"""RMSE of the posterior mean and of corrected point estimates of three frequencies, over clients and epsilon.
 
 The setting is that of Figure 3 of Kulkarni et al. (2022): frequencies [0.7, 0.2, 0.1], 50 repeats, with their
 mechanism (optimal unary encoding, ``oue``) and with ours (``auto``: subset selection). All three estimates of a repeat
-see the same reports, which the exact likelihood uses one by one.
+use the same reports; the likelihood is exact.
 
-The unbiased estimate is unusable outside the simplex: where it is negative, or does not sum to one, as it never does
-under unary encoding. The others are misleading when they give some category exactly nothing (trivial) or the three
-categories the wrong order (unordered), as in the paper.
+The unbiased estimate is unusable outside the simplex, if it is negative or does not sum to one (under unary encoding it
+never does). As in the paper, the others are misleading if some frequency is exactly zero (trivial) or the three
+frequencies are in the wrong order (unordered).
 
 Run with ``python benchmarks/fig3_histogram_rmse.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
 from the table. Both are written to ``benchmarks/results``.
@@ -35,7 +35,7 @@ ESTIMATES = {"posterior": "posterior mean", "projected": "projected point estima
 
 
 def fit_once(mechanism, n_reports, epsilon, key):
-    """Estimates of one repeat, and whether the chains were said not to have converged."""
+    """Return the estimates of one repeat, and whether there was a convergence warning."""
     rng = np.random.default_rng([SEED, *key])
     records = rng.choice(3, p=TRUTH, size=(n_reports, 1))
     model = LDPHistogram(epsilon=epsilon, categories=[0, 1, 2], mechanism=mechanism, likelihood="exact",
@@ -49,7 +49,7 @@ def fit_once(mechanism, n_reports, epsilon, key):
 
 
 def cell(mechanism, n_reports, epsilon, results):
-    """A row of the table."""
+    """Return a row of the table."""
     row = {"mechanism": mechanism, "epsilon": epsilon, "n_reports": n_reports, "repeats": len(results)}
     estimates = {name: np.array([estimate[name] for estimate, _ in results]) for name in ESTIMATES}
     for name, values in estimates.items():
@@ -70,7 +70,7 @@ def outside(values):
 
 
 def misleading(values):
-    """Whether estimates are trivial (some category exactly nothing) or in the wrong order."""
+    """Whether estimates are trivial (some frequency is zero) or in the wrong order."""
     return (values <= 0).any(axis=1) | (np.diff(values, axis=1) >= 0).any(axis=1)
 
 
@@ -89,7 +89,7 @@ def print_rmse(rows):
 
 
 def draw(table, path):
-    """Draw the figure from the table alone: errors above, shares below, a column for each number of clients."""
+    """Draw the figure from the table: errors above, shares below, a column for each number of clients."""
     plt = pyplot()
     if plt is None:
         return
@@ -162,7 +162,7 @@ def main():
                         results.append(result)
                         bar.update()
                     rows.append(cell(mechanism, size, epsilon, results))
-                    write_table(rows, table)  # what is done survives an interrupt
+                    write_table(rows, table)  # after each setting, so that an interrupt keeps the finished rows
     print_rmse(rows)
     print(f"ConvergenceWarning: {sum(row['warnings'] for row in rows)} of {total} fits; "
           f"{(time.perf_counter() - start) / 60:.1f} minutes\n")

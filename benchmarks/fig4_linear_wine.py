@@ -1,17 +1,17 @@
-"""How well do private linear regressions predict the quality of wine?
+"""Test error of private linear regressions on Wine Quality.
 
 The setting is that of the paper's figure (Kulkarni et al. 2022): 80 % of Wine Quality to train, 20 % to test, six
-principal components, norm 1, response centred and clipped to +-2, 30 repeats; no intercept, as there. All methods see
+principal components, norm 1, response centred and clipped to +-2, 30 repeats; no intercept, as there. All methods use
 the same split.
 
 "The paper's mechanism" has Gaussian noise calibrated to its published bound with equal standard deviations on every
-entry, and the paper's prior N(0, 5). So that its likelihood is ours, the square of the response, which tells the noise
-of the line and little else, gets twice that standard deviation. "Tuned" gradients have, for each epsilon, the group
-size and rate that are best on the **test rows themselves**, averaged over the repeats: an oracle that nobody has.
+entry, and the paper's prior N(0, 5). To use our likelihood, the noise on y^2 has twice that standard deviation; y^2 has
+little information except about the residual scale. "Tuned" gradients use, for each epsilon, the group size and rate
+that are best on the **test rows themselves**, averaged over the repeats: an oracle, not a usable method.
 
-"Tighter bounds of y" are +-1.25, within which 93 % of the responses lie, instead of the paper's +-2, which hold 97 %.
-Gradients are clipped to norm 1 by default, whatever the response is; the noise on moments is proportional to the width
-of the bounds. 1, 1.25 and 1.5 were tried, and are all better than 2.
+"Tighter bounds of y" are +-1.25, which contain 93 % of the responses, instead of the paper's +-2, which contain 97 %.
+Gradients are clipped to norm 1 by default, for any response; the noise on moments is proportional to the width of the
+bounds. 1, 1.25 and 1.5 were tried, and are all better than 2.
 
 Run with ``python benchmarks/fig4_linear_wine.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
 from the table. Both are written to ``benchmarks/results``.
@@ -64,7 +64,7 @@ def rmse(y, prediction):
 
 
 def task(epsilon, repeat):
-    """Negative test errors of every method on one split: more is better."""
+    """Return the negative test errors of every method on one split; higher is better."""
     X, X_test, y, y_test = wine_split(repeat)
     rng = np.random.default_rng([SEED, repeat, int(1000 * epsilon)])
     public = {"epsilon": epsilon, "bounds_y": (-WINE_BOUND, WINE_BOUND), "fit_intercept": False}
@@ -90,7 +90,7 @@ def task(epsilon, repeat):
 
 
 def paper_coefficients(X, y, epsilon, rng):
-    """Posterior mean of the coefficients from the paper's mechanism, simulated as the mean of all reports."""
+    """Return the posterior mean of the coefficients with the paper's mechanism, from a simulated mean report."""
     scale = gaussian_sigma(epsilon, 1e-5, paper_moment_bound(1.0, WINE_BOUND))
     # Equal noise on x x', x y and y^2 means the weight 1/sqrt(2) of y in its own units.
     protocol = MomentProtocol(epsilon=np.inf, mechanism="gaussian", bounds_y=(-WINE_BOUND, WINE_BOUND),

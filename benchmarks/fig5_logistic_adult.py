@@ -1,13 +1,13 @@
-"""How well do private logistic regressions rank incomes, and are their probabilities right?
+"""AUC and calibration of private logistic regressions on Adult.
 
 The setting is that of the paper's figure (Kulkarni et al. 2022): 80 % of Adult to train, 20 % to test, eight principal
-components, norm 1; no intercept on centred data, as there, and with one. All methods see the same split. The paper has
-30 repeats; here are 90, since some differences are as small as the errors of thirty.
+components, norm 1; no intercept on centred data, as there, and with one. All methods use the same split. The paper has
+30 repeats; here there are 90, because some differences are as small as the standard errors of 30 repeats.
 The score is the area under the ROC curve on the test rows; "expected calibration error" is the mean distance between
-predicted probability and observed share over ten bins of equal width, weighted by their numbers.
+predicted probability and observed share over ten bins of equal width, weighted by their counts.
 
-"Tuned" gradients have, for each epsilon, the group size and rate that are best on the **test rows themselves**,
-averaged over the repeats: an oracle that nobody has. "clip 0.5" is the stronger setting of the baseline, see
+"Tuned" gradients use, for each epsilon, the group size and rate that are best on the **test rows themselves**,
+averaged over the repeats: an oracle, not a usable method. "clip 0.5" is the stronger setting of the baseline, see
 ``bench_sgd.py``.
 
 Run with ``python benchmarks/fig5_logistic_adult.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
@@ -51,7 +51,7 @@ GRID = [(group, eta0) for group in ("auto", 2000) for eta0 in (0.4, 1.0, 2.5)]
 
 
 def task(epsilon, repeat):
-    """Scores of every method on one split: more is better."""
+    """Return the scores of every method on one split; higher is better."""
     X, X_test, y, y_test = adult_split(repeat)
     rng = np.random.default_rng([SEED, repeat, int(1000 * epsilon)])
     public = {"epsilon": epsilon, "classes": [-1, 1]}
@@ -83,7 +83,7 @@ def task(epsilon, repeat):
 
 
 def calibration_error(probability, positive):
-    """Mean distance of predicted probability and observed share over ten bins."""
+    """Return the mean distance between predicted probability and observed share over ten bins."""
     place = np.minimum((10 * probability).astype(int), 9)
     gaps = np.bincount(place, weights=probability - positive, minlength=10)
     return float(np.abs(gaps).sum() / len(probability))

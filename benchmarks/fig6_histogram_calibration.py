@@ -1,12 +1,12 @@
-"""Are the intervals of category frequencies calibrated? Empirical coverage at six categories.
+"""Empirical coverage of the intervals of six category frequencies.
 
 The setting is that of the supplement of Kulkarni et al. (2022): 1,000 clients, six categories, 100 repeats, the truth
-of each repeat drawn from the Dirichlet(1) prior; a cell counts all six frequencies. With their mechanism (optimal unary
-encoding, ``oue``) and with ours (``auto``: subset selection), both with the exact likelihood.
+of each repeat drawn from the Dirichlet(1) prior; a coverage is over all six frequencies. Both their mechanism (optimal
+unary encoding, ``oue``) and ours (``auto``: subset selection) use the exact likelihood.
 
-The six frequencies of a repeat depend on each other, so their count is wider than a binomial one. The band is the
-central 99 % of a normal with the variance of the repeats' mean, estimated from the spread between repeats, and at
-least binomial.
+The six frequencies of a repeat are dependent, so the variance of their count is larger than binomial. The band is the
+central 99 % of a normal distribution with the variance of the mean over repeats, estimated from the variance between
+repeats, but at least the binomial one.
 
 Run with ``python benchmarks/fig6_histogram_calibration.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the
 figure from the table. Both are written to ``benchmarks/results``.
@@ -35,7 +35,7 @@ LEVELS = (0.5, 0.7, 0.9, 0.95)
 
 
 def fit_once(mechanism, epsilon, key):
-    """Which frequencies are in their intervals (levels x categories), and whether the chains did not converge."""
+    """Return which frequencies are in their intervals (levels x categories), and whether a convergence warning came."""
     rng = np.random.default_rng([SEED, *key])
     truth = rng.dirichlet(np.ones(N_CATEGORIES))
     records = rng.choice(N_CATEGORIES, p=truth, size=(N_REPORTS, 1))
@@ -50,7 +50,7 @@ def fit_once(mechanism, epsilon, key):
 
 
 def cells(mechanism, epsilon, results):
-    """Rows of the table: one for each level."""
+    """Return the rows of the table, one for each level."""
     covered = np.array([inside for inside, _ in results])  # repeats x levels x categories
     repeats = len(covered)
     rows = []
@@ -69,7 +69,7 @@ def cells(mechanism, epsilon, results):
 
 
 def print_coverage(rows):
-    """Print coverage, a line for each mechanism and epsilon; a star marks what is outside its band."""
+    """Print coverage, a line for each mechanism and epsilon; a star marks values outside their band."""
     lines = {}
     for row in rows:
         name = f"{MECHANISMS[row['mechanism']]}, epsilon {row['epsilon']:g}"
@@ -81,7 +81,7 @@ def print_coverage(rows):
 
 
 def draw(table, path):
-    """Draw the figure from the table alone: a panel for each mechanism."""
+    """Draw the figure from the table: a panel for each mechanism."""
     plt = pyplot()
     if plt is None:
         return
@@ -152,7 +152,7 @@ def main():
                     bar.update()
                 n_warned += sum(warned for _, warned in results)
                 rows += cells(mechanism, epsilon, results)
-                write_table(rows, table)  # what is done survives an interrupt
+                write_table(rows, table)  # after each setting, so that an interrupt keeps the finished rows
     print_coverage(rows)
     print(f"ConvergenceWarning: {n_warned} of {total} fits; {(time.perf_counter() - start) / 60:.1f} minutes\n")
     draw(table, figure)

@@ -1,12 +1,12 @@
-"""Are the intervals of an exponential rate calibrated? Empirical coverage with both mechanisms.
+"""Empirical coverage of the intervals of an exponential rate, with both mechanisms.
 
 The setting is that of the supplement of Kulkarni et al. (2022): 1,000 exponential records clipped to 5, 80 repeats, the
-rate of each repeat drawn from the prior, Laplace noise; beside it the square wave on the same records. The paper does
-not print its prior: ours is the default, Gamma with shape 2 and mean 1.
+rate of each repeat drawn from the prior, Laplace noise; and also the square wave on the same records. The paper does
+not state its prior: ours is the default, Gamma with shape 2 and mean 1.
 
 Run with ``python benchmarks/fig7_exponential_calibration.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws
 the figure from the table. Both are written to ``benchmarks/results``. Fits are those of
-``fig1_gaussian_calibration.py``: 200 steps for each chain, and the default budget where that warns.
+``fig1_gaussian_calibration.py``: 200 steps for each chain, and the default length after a warning.
 """
 
 import argparse
@@ -31,14 +31,14 @@ from fig1_gaussian_calibration import (
 from joblib import Parallel, delayed, parallel_config
 from tqdm import tqdm
 
-KEY = 7  # apart from the noise of other figures
+KEY = 7  # makes the noise independent of other figures
 
 
 def rows_of(pool, bar, mechanism, epsilon, repeats):
-    """Rows of the table for one mechanism and epsilon, and how many fits did not converge."""
+    """Return the rows of the table for one mechanism and epsilon, and the number of convergence warnings."""
     bar.set_description(f"{mechanism}, epsilon {epsilon:g}")
     results = []
-    # The mechanism is no part of the key: both see the same rates and records.
+    # The mechanism is not part of the key, so that both use the same rates and records.
     for result in pool(delayed(fit_once)(EXPONENTIAL, mechanism, epsilon, None, SHORT_LENGTH,
                                          (KEY, int(1000 * epsilon), i)) for i in range(repeats)):
         results.append(result)
@@ -62,7 +62,7 @@ def print_widths(rows):
 
 
 def draw(table, path):
-    """Draw the figure from the table alone: a panel for each mechanism."""
+    """Draw the figure from the table: a panel for each mechanism."""
     plt = pyplot()
     if plt is None:
         return
@@ -107,7 +107,7 @@ def run(epsilons, repeats, jobs, table):
             for epsilon in epsilons:
                 found, warned = rows_of(pool, bar, mechanism, epsilon, repeats)
                 rows, n_warned = rows + found, n_warned + warned
-                write_table(rows, table)  # what is done survives an interrupt
+                write_table(rows, table)  # after each setting, so that an interrupt keeps the finished rows
     print_coverage(rows)
     print_scores(rows)
     print_widths(read_table(table))

@@ -1,4 +1,4 @@
-"""How good are approximations of the mean of the sigmoid? The paper's polynomial, a probit form and quadrature.
+"""Errors of approximations of the mean of the sigmoid: the paper's polynomial, a probit form and quadrature.
 
 The setting is that of the supplement of Kulkarni et al. (2022): the mean of sigmoid(theta'x) over 1,000 records of norm
 at most one, drawn from a centred Gaussian whose random covariance is fixed for each dimension; theta standard normal,
@@ -7,10 +7,10 @@ at most one, drawn from a centred Gaussian whose random covariance is fixed for 
 - the second-order Chebyshev polynomial on [-3, 3] of the paper, averaged over the records. By symmetry its quadratic
   term is zero: it is a straight line;
 - the probit form, sigmoid(mean / sqrt(1 + pi v / 8)) with the mean and the variance v of theta'x;
-- quadrature over a Gaussian with that mean and variance, what the library uses.
+- quadrature over a Gaussian with that mean and variance, which the library uses.
 
-Records around zero are kind to any curve through (0, 1/2): both tails cancel. So the same with an intercept of 1 and
-of 3 in the predictor, where the paper's figure has none.
+For records around zero any curve through (0, 1/2) has a small error, because errors in both tails cancel. So the figure
+also has predictors with an intercept of 1 and of 3; the paper's figure has none.
 
 Run with ``python benchmarks/fig8_chebyshev.py`` (seconds); ``--quick`` has fewer dimensions, ``--figure-only``
 redraws the figure from the table. Both are written to ``benchmarks/results``.
@@ -23,7 +23,7 @@ import numpy as np
 from _data import pyplot, read_table, results_folder, save_figure, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
-from scipy import special  # the module: its functions alone cannot travel to worker processes
+from scipy import special  # the module, because its functions cannot be pickled for worker processes
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
@@ -38,7 +38,7 @@ METHODS = {"chebyshev": "Chebyshev, order 2 (paper)", "probit": "probit form", "
 
 
 def means(u):
-    """Approximate means of sigmoid(u) by every method."""
+    """Return the mean of sigmoid(u) as approximated by every method."""
     mean, variance = u.mean(), u.var()
     return {
         "chebyshev": 0.5 + 0.5 * chebyshev_slope() * mean,
@@ -48,7 +48,7 @@ def means(u):
 
 
 def dimension_rows(d, repeats):
-    """Rows of the table for one dimension."""
+    """Return the rows of the table for one dimension."""
     rng = np.random.default_rng([SEED, d])
     root = rng.normal(size=(d, d)) / d
     errors = {(intercept, method): [] for intercept in INTERCEPTS for method in METHODS}
@@ -78,7 +78,7 @@ def print_errors(rows):
 
 
 def draw(table, path):
-    """Draw the errors over the dimension from the table alone, a panel for each intercept."""
+    """Draw the errors over the dimension from the table, with a panel for each intercept."""
     plt = pyplot()
     if plt is None:
         return

@@ -1,9 +1,9 @@
-"""Mutation run: how many small random changes of the code do the tests notice?
+"""Mutation testing: the share of small random changes of the code that the tests detect.
 
 Run with ``python benchmarks/mutate.py --mutants 100 skldp/privacy skldp/mechanisms``; ``--quick`` tries four mutants
 with the nearest test file only. Each mutant changes one operator, constant or call in a temporary copy of the package
-and runs the tests of its folder, those that mention the module most often first. A failure, or a run longer than
-``--timeout``, kills it. Survivors are printed as a line before and after, to be read one by one: some are equivalent.
+and runs the tests of its folder, starting with those that mention the module most often. A failure, or a run longer
+than ``--timeout``, kills it. For survivors the line is printed before and after the change; some are equivalent.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from queue import Queue
 from _timing import print_header, print_table
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = {  # what runs for a mutant of a folder
+TESTS = {  # tests that run for a mutant of a folder
     "privacy": ["tests/privacy", "tests/mechanisms"],
     "mechanisms": ["tests/mechanisms", "tests/privacy/test_noise.py", "tests/protocols"],
     "protocols": ["tests/protocols", "tests/test_budgets.py", "tests/test_repr.py"],
@@ -35,7 +35,7 @@ TESTS = {  # what runs for a mutant of a folder
 SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_protocols", "labelled_record",
                                        "moment_protocol", "moments", "mutants", "noise", "record_protocol",
                                        "sensitivity", "sphere")}
-MEMORY = 6 * 2**30  # bytes of address space for each run: a mutant may ask for anything
+MEMORY = 6 * 2**30  # bytes of address space for each run; a mutant may try to allocate any amount
 OPERATORS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
@@ -51,7 +51,7 @@ DROPPED = {"clip", "abs", "sorted", "unique", "copy", "nan_to_num"}  # the call 
 
 
 def variants(node):
-    """Changed copies of a node, one place in each."""
+    """Yield changed copies of a node, with one change in each."""
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
     for other in OPERATORS.get(type(operator), ()):
         changed = copy.deepcopy(node)
@@ -72,7 +72,7 @@ def variants(node):
 
 
 def changed_calls(node):
-    """Copies of a call with another function, or its first argument alone."""
+    """Yield copies of a call with another function, or only its first argument."""
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     if name in CALLS:
         changed = copy.deepcopy(node)
@@ -83,7 +83,7 @@ def changed_calls(node):
 
 
 def sites(tree):
-    """Nodes that may be changed: not those of messages, annotations, imports and documentation."""
+    """Return the nodes that may be changed: not those of messages, annotations, imports and documentation."""
     if isinstance(tree, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(tree, (ast.expr, ast.AugAssign)):
@@ -96,7 +96,7 @@ def sites(tree):
 
 
 def spliced(source, node, variant):
-    """The source text with a node's text replaced."""
+    """Return the source text with a node's text replaced."""
     lines = source.encode().splitlines(keepends=True)
     starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
     begin = starts[node.lineno - 1] + node.col_offset
@@ -107,7 +107,7 @@ def spliced(source, node, variant):
 
 
 def mutants(folders, n_mutants, seed):
-    """A random sample of changes: path, number of the line, the text before and after."""
+    """Return a random sample of changes: path, line number, text before and text after."""
     found = []
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -118,7 +118,7 @@ def mutants(folders, n_mutants, seed):
 
 
 def test_files(tree, path, source):
-    """Test files of a module: those that mention its names most often first, its own examples last."""
+    """Return the test files of a module: those that mention its names most often first, its own examples last."""
     names = re.findall(r"^(?:class|def) (\w+)|^(\w+) = ", source, re.MULTILINE)
     pattern = re.compile(r"\b(" + "|".join({"".join(pair) for pair in names} | {path.stem}) + r")\b")
     mentions = {}
@@ -132,7 +132,7 @@ def test_files(tree, path, source):
 
 
 def run(copies, mutant, quick, timeout):
-    """How a mutant ended: "killed", "timed out" or "survived"."""
+    """Return the outcome of a mutant: "killed", "timed out" or "survived"."""
     path, _, before, text = mutant
     tree = copies.get()
     (tree / path).write_text(text)
@@ -140,7 +140,7 @@ def run(copies, mutant, quick, timeout):
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *(files[:1] if quick else files)]
 
     def limit():
-        """Limits of the child process: seconds of CPU, which a busy machine does not use up, and memory."""
+        """Limit the memory and CPU seconds of the child process; CPU time does not depend on other load."""
         resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
@@ -160,7 +160,7 @@ def run(copies, mutant, quick, timeout):
 
 
 def environment(tree):
-    """Variables of a test run that imports the copy; without bytecode, which could be another mutant's."""
+    """Return the environment of a test run that imports the copy; without bytecode, which could be another mutant's."""
     return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1"}
 
@@ -173,7 +173,7 @@ def show(outcome, mutant):
 
 
 def main():
-    """Try the mutants and print the survivors."""
+    """Run the mutants and print the survivors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", default=[f"skldp/{name}" for name in TESTS])
     parser.add_argument("--mutants", type=int, default=150)

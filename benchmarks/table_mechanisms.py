@@ -1,6 +1,6 @@
-"""Clients needed, the paper's mechanism against ours, computed from the mechanisms as implemented.
+"""Numbers of clients needed with the paper's mechanisms and with ours, computed from the implementations.
 
-For values, the Fisher information that one report carries about the mean and the standard deviation of normal
+For values, the Fisher information of one report about the mean and the standard deviation of normal
 records; for categories, the Fisher information about the frequencies at the uniform distribution; for vectors, the
 variance of a decoded report. Then the noise that the exact sensitivity saves, and the gain from recentring moments
 before the sphere.
@@ -17,7 +17,7 @@ import numpy as np
 from _data import results_folder, write_table
 from _timing import print_header, print_table
 from joblib import Parallel, delayed, parallel_config
-from scipy import special  # the module: its functions alone cannot travel to worker processes
+from scipy import special  # the module, because its functions cannot be pickled for worker processes
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
@@ -36,7 +36,7 @@ EPSILONS = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0)
 
 
 def cell_masses(mechanism, mean, sd):
-    """Probability of every grid point of a clipped, rounded normal record."""
+    """Return the probability of every grid point for a clipped, rounded normal record."""
     edges = (np.arange(mechanism.n_levels) + 0.5) / mechanism.n_levels
     lower, upper = mechanism.bounds
     cdf = special.ndtr((lower + edges * (upper - lower) - mean) / sd)
@@ -44,12 +44,12 @@ def cell_masses(mechanism, mean, sd):
 
 
 def value_information(mechanism, spreads):
-    """Fisher information about mean and standard deviation in one report, for each standard deviation of records."""
+    """Return the Fisher information of one report about mean and standard deviation, for each standard deviation."""
     lower, upper = mechanism.bounds
     grid = lower + np.arange(mechanism.n_levels + 1) * (upper - lower) / mechanism.n_levels
     low, high = mechanism.clamp
     reports = np.unique(np.linspace(low, high, min(high - low + 1, 20_001)).astype(int))
-    width = np.gradient(reports.astype(float))  # Laplace reports are thinned: the density is smooth over a step
+    width = np.gradient(reports.astype(float))  # only some Laplace reports are used, because the density is smooth
     kernel = np.exp(mechanism.log_prob(reports[:, None], grid[None, :]))
 
     def probability(mean, spread):
@@ -66,7 +66,7 @@ def value_information(mechanism, spreads):
 
 
 def values(epsilon):
-    """Square wave against Laplace."""
+    """Compare the square wave with Laplace noise."""
     shares = (0.05, 0.1, 0.2, 0.25)
     wave = value_information(SquareWave(epsilon=epsilon, bounds=(-0.5, 0.5)), shares)
     laplace = value_information(Laplace(epsilon=epsilon, bounds=(-0.5, 0.5), n_levels=1024), shares)
@@ -75,7 +75,7 @@ def values(epsilon):
 
 
 def category_information(mechanism):
-    """Fisher information about one contrast of the frequencies, at the uniform distribution, by the full likelihood."""
+    """Return the Fisher information about a contrast of uniform frequencies, by the exact likelihood."""
     d, epsilon = mechanism.n_categories, mechanism.epsilon
     odds = np.expm1(epsilon)
     # A report with s ones has probability proportional to 1 + odds * (share of its ones): information about any
@@ -87,7 +87,7 @@ def category_information(mechanism):
 
 
 def number_of_ones(mechanism):
-    """Distribution of the number of ones of a report."""
+    """Return the distribution of the number of ones of a report."""
     d = mechanism.n_categories
     probability = np.zeros(d + 1)
     if isinstance(mechanism, SubsetSelection):
@@ -101,20 +101,20 @@ def number_of_ones(mechanism):
 
 
 def categories(epsilon):
-    """Subset selection against unary encoding."""
+    """Compare subset selection with unary encoding."""
     return {f"d={d}": category_information(SubsetSelection(epsilon=epsilon, n_categories=d))
             / category_information(UnaryEncoding(epsilon=epsilon, n_categories=d)) for d in (2, 3, 4, 16, 64)}
 
 
 def vectors(epsilon):
-    """Sphere against the Gaussian mechanism, for vectors of a ball and for moment reports."""
+    """Compare the sphere with the Gaussian mechanism, for vectors of a ball and for moment reports."""
     ball = {f"ball d={d}": Gaussian(epsilon=epsilon, n_features=d).noise_variance
             / Sphere(epsilon=epsilon, n_features=d).noise_variance for d in (2, 10, 50)}
     return {**ball, **{f"moments d={d}": moment_ratio(epsilon, d) for d in (2, 10, 20)}}
 
 
 def moment_ratio(epsilon, d):
-    """Noise variance of Gaussian over sphere for moment reports."""
+    """Return the ratio of the noise variances of Gaussian and sphere for moment reports."""
     y_weight = kappa = np.sqrt(0.5)
     n_entries = (d + 2) * (d + 3) // 2 - 1
     sigma = gaussian_sigma(epsilon, 1e-5, moment_sensitivity(1.0, 1.0, y_weight, kappa))
@@ -123,12 +123,12 @@ def moment_ratio(epsilon, d):
 
 
 def sensitivity(bound):
-    """What the exact sensitivity saves."""
+    """Return the noise saved by the exact sensitivity."""
     return {"ratio": (paper_moment_bound(1, bound) / weighted_moment_sensitivity(1, bound)) ** 2}
 
 
 def recentring(d):
-    """What recentring gains."""
+    """Return the gain from recentring."""
     weight = np.sqrt(0.5)
     cells = {}
     for title, kappa in (("", 0.0), (" with intercept", weight)):
@@ -142,7 +142,7 @@ def recentring(d):
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its title, what its lines are, and the function that computes the cells of a line by column."""
+    """A table: its title, its lines, and the function that computes the cells of a line by column."""
 
     title: str
     corner: str
@@ -166,7 +166,7 @@ TABLES = {
 
 
 def compute(lines, jobs):
-    """Rows of the table of results, one for each cell."""
+    """Return the rows of the table of results, one for each cell."""
     rows = []
     with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1), \
             Parallel(n_jobs=jobs, return_as="generator") as pool:

@@ -1,14 +1,14 @@
-"""Peers side by side in one run: OpenDP, multi-freq-ldpy, NumPyro, diffprivlib, scikit-learn.
+"""Comparison with OpenDP, multi-freq-ldpy, NumPyro, diffprivlib and scikit-learn in one run.
 
 - *privatise*: the same noise on the same values (OpenDP), the same encoding of the same categories (multi-freq-ldpy).
-  Not alike: multi-freq-ldpy draws from NumPy's generator, ours and OpenDP's noise comes from the operating system.
+  A difference: multi-freq-ldpy draws from NumPy's generator; our noise and OpenDP's come from the operating system.
 - *sample*: effective draws of the same posterior from the same reports, NumPyro's NUTS and ours.
-- *predict*: test scores on Wine Quality and Adult over epsilon. Not alike, and said so in the table: diffprivlib has
-  central privacy, where a trusted curator holds all records and adds noise once; ours is local, where nobody does.
+- *predict*: test scores on Wine Quality and Adult over epsilon. A difference, shown in the table: diffprivlib has
+  central privacy, where a trusted curator has all records and adds noise once; ours has local privacy, without one.
 
 Run with ``python benchmarks/table_peers.py``; ``--quick`` shrinks every block, ``--blocks`` chooses. A peer that is not
 installed is left out. diffprivlib 0.6.6 imports with scikit-learn 1.5 and not with 1.9: ``--diffprivlib-python`` names
-the interpreter of an environment in which it does, else the table says why it is not there. Scores are written to
+the interpreter of an environment in which it does; otherwise the table says why it is missing. Scores are written to
 ``benchmarks/results``.
 """
 
@@ -21,7 +21,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-# Nothing else here: the process of diffprivlib runs this file in an environment of its own.
+# No other imports here: the process of diffprivlib runs this file in a separate environment.
 import numpy as np
 
 SEED = 20220512
@@ -49,7 +49,7 @@ def diffprivlib_scores(source, target):
         bound = float(arrays["bound"])
     options = {"epsilon": float(epsilon), "fit_intercept": False, "random_state": int(seed)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of old parameters of scikit-learn
+        warnings.simplefilter("ignore")  # it uses deprecated parameters of scikit-learn
         if bound:
             d = X.shape[1]
             model = LinearRegression(bounds_X=([-1.0] * d, [1.0] * d), bounds_y=(-bound, bound), **options)
@@ -60,7 +60,7 @@ def diffprivlib_scores(source, target):
 
 
 def from_diffprivlib(python, bound, X, X_test, y, epsilon, seed):
-    """Predictions of diffprivlib in its own process."""
+    """Return the predictions of diffprivlib, from a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "rows.npz", Path(folder) / "predictions.npz"
         np.savez(source, X=X, X_test=X_test, y=y, epsilon=epsilon, seed=seed, bound=bound)
@@ -70,7 +70,7 @@ def from_diffprivlib(python, bound, X, X_test, y, epsilon, seed):
 
 
 def wine_task(python, epsilon, repeat):
-    """Negative root mean square errors of all methods on one split."""
+    """Return the negative root mean square errors of all methods on one split."""
     from _prepare import WINE_BOUND, wine_split
     from _utility import SHORT
     from sklearn.linear_model import LinearRegression
@@ -92,7 +92,7 @@ def wine_task(python, epsilon, repeat):
 
 
 def adult_task(python, epsilon, repeat):
-    """Areas under the curve of all methods on one split."""
+    """Return the areas under the curve of all methods on one split."""
     from _prepare import adult_split
     from _utility import SHORT
     from sklearn.linear_model import LogisticRegression
@@ -115,7 +115,7 @@ def adult_task(python, epsilon, repeat):
 
 
 def find_diffprivlib(python):
-    """The interpreter if diffprivlib imports there, else None; and what it says of itself."""
+    """Return the interpreter if diffprivlib can be imported there, else None; and the version or the error."""
     found = subprocess.run([python, "-c", PROBE], capture_output=True, text=True)
     if found.returncode == 0:
         return python, found.stdout.strip()
@@ -123,7 +123,7 @@ def find_diffprivlib(python):
 
 
 def predict(python, quick, jobs):
-    """Test scores over epsilon, of all methods on the same splits."""
+    """Compute test scores over epsilon, of all methods on the same splits."""
     from _data import results_folder
     from _utility import run
 
@@ -154,7 +154,7 @@ def print_scores(title, rows, epsilons, sign):
 
 
 def privatise(quick):
-    """Time of a report, with the peers' calls of ``bench_privatize.py``."""
+    """Time a report, with the peers' calls of ``bench_privatize.py``."""
     from _timing import best_time, print_table
     from bench_privatize import multi_freq_times, opendp_time
 
@@ -182,7 +182,7 @@ def privatise(quick):
 
 
 def sample(quick):
-    """Time of an effective draw, by the functions of ``bench_sampling.py`` and ``bench_linear.py``."""
+    """Time an effective draw, with the functions of ``bench_sampling.py`` and ``bench_linear.py``."""
     if importlib.util.find_spec("numpyro") is None:
         print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.\n")
         return

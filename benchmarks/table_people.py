@@ -1,9 +1,9 @@
-"""How many people? The paper's mechanisms against ours, mixed cohorts, and plans, with simulated studies behind each.
+"""Required numbers of people: the paper's mechanisms against ours, mixed cohorts, and plans, each with simulations.
 
 - *people*: for a mean, a standard deviation, a frequency and a coefficient, the people that the paper's mechanism needs
-  for the interval that ours has from a given number, by ``required_reports`` and by simulation: a study of N people
-  with intervals of mean width w would need N (w / width)^2. Gaussian noise has the paper's delta of 1e-5, which for
-  so many people is generous to it; ours has none.
+  for an interval as narrow as ours from a given number, by ``required_reports`` and by simulation: a study of N people
+  with intervals of mean width w would need N (w / width)^2. Gaussian noise has the paper's delta of 1e-5, which is
+  large for so many people and favours it; our delta is 0.
 - *sensitivity*: the noise that the exact sensitivity of moments saves, with the largest distance that a search found.
 - *cohorts*: half of the people at epsilon 0.5, half at 4, against either cohort alone: widths and coverage.
 - *plan*: ``required_reports`` over epsilon and width, and the mean width of simulated studies of that size.
@@ -41,29 +41,29 @@ N_FEATURES, COEF = 3, 0.3
 
 
 def normal(n, rng):
-    """Values with standard deviation a tenth of the range."""
+    """Return values with a standard deviation of a tenth of the range."""
     return rng.normal(0.0, 1.0, size=(n, 1))
 
 
 def categories(frequencies):
-    """A source of categories."""
+    """Return a function that draws categories."""
     return lambda n, rng: rng.choice(len(frequencies), p=frequencies, size=(n, 1))
 
 
 def shared(first, d):
-    """Frequencies of d categories of which the first has its own and the others share the rest."""
+    """Return frequencies of d categories: one for the first, and equal ones for the others."""
     return np.append(first, np.full(d - 1, (1 - first) / (d - 1)))
 
 
 def regression(n, rng):
-    """Records of norm below one as a rule, and responses."""
+    """Return records, mostly of norm below one, and responses."""
     X = rng.normal(scale=0.3, size=(n, N_FEATURES))
     return X, X @ np.full(N_FEATURES, COEF) + rng.normal(scale=0.3, size=n)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A quantity: how it is estimated, from which records, and what is assumed about them."""
+    """A quantity: its estimator, its records, and the assumptions about them."""
 
     name: str
     estimator: type
@@ -77,15 +77,15 @@ class Case:
     widths: tuple = field(default=())
 
     def make(self, mechanism, epsilon, **options):
-        """An estimator."""
+        """Return an estimator."""
         return self.estimator(epsilon=epsilon, mechanism=mechanism, **self.options, **options)
 
     def reports_for(self, mechanism, epsilon, width):
-        """Planned number of people."""
+        """Return the planned number of people."""
         return required_reports(self.make(mechanism, epsilon), width, parameter=self.parameter, **self.assumptions)
 
     def width_of(self, mechanism, epsilon, n):
-        """Planned width of the interval from n people."""
+        """Return the planned width of the interval from n people."""
         return 1e-3 * np.sqrt(self.reports_for(mechanism, epsilon, 1e-3) / n)
 
 
@@ -105,12 +105,12 @@ CASES = (
 
 
 def study(case, mechanism, epsilon, n, key):
-    """Ends of the 90 % interval of one simulated study."""
+    """Return the ends of the 90 % interval of one simulated study."""
     rng = np.random.default_rng([SEED, *key])
     model = case.make(mechanism, epsilon, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains are short
-        warnings.filterwarnings("ignore", "delta=", UserWarning)  # see above
+        warnings.simplefilter("ignore", ConvergenceWarning)  # chains are short on purpose
+        warnings.filterwarnings("ignore", "delta=", UserWarning)  # the module's docstring explains delta
         if case.parameter == "coef":
             model.fit_reports(simulated_sums(model.protocol(N_FEATURES), *regression(100_000, rng), n, rng))
         else:
@@ -119,13 +119,13 @@ def study(case, mechanism, epsilon, n, key):
 
 
 class Studies:
-    """Simulated studies in parallel, with one bar."""
+    """Runs simulated studies in parallel, with one progress bar."""
 
     def __init__(self, pool, bar, repeats):
         self.pool, self.bar, self.repeats = pool, bar, repeats
 
     def mean_width(self, number, mechanism, epsilon, n):
-        """Mean width of the intervals, and its standard error."""
+        """Return the mean width of the intervals, and its standard error."""
         case = CASES[number]
         self.bar.set_description(f"{case.name}, {mechanism}, epsilon {epsilon:g}, N={n:,}")
         key = (number, case.mechanisms.index(mechanism), int(1000 * epsilon), n)
@@ -137,7 +137,7 @@ class Studies:
 
 
 def people(studies, epsilons, shrink, table):
-    """People needed with the paper's mechanism for the interval that ours gives."""
+    """Compute the people needed with the paper's mechanism for an interval as narrow as ours."""
     rows = []
     for number, case in enumerate(CASES):
         paper, ours = case.mechanisms
@@ -152,7 +152,7 @@ def people(studies, epsilons, shrink, table):
                          "people_ours": n, "people_ours_simulated": simulated[1], "people_paper": planned,
                          "people_paper_simulated": simulated[0], "ratio": planned / n,
                          "ratio_simulated": simulated[0] / simulated[1], "repeats": studies.repeats})
-            write_table(rows, table)  # what is done survives an interrupt
+            write_table(rows, table)  # so that an interrupt keeps the finished rows
     return rows
 
 
@@ -168,7 +168,7 @@ def print_people(rows):
 
 
 def sensitivity():
-    """Noise that the exact sensitivity saves, with the largest distance of any two records of a dense grid."""
+    """Compute the noise saved by the exact sensitivity, and the largest distance of two records of a dense grid."""
     rows = []
     for bound in (0.5, 1.0, 2.0, 4.0):
         published, exact = paper_moment_bound(1, bound), weighted_moment_sensitivity(1, bound)
@@ -178,7 +178,7 @@ def sensitivity():
 
 
 def largest_distance(bound):
-    """Largest distance between the statistics of two records in the plane."""
+    """Return the largest distance between the statistics of two records in the plane."""
     angles, responses = np.linspace(0, 2 * np.pi, 721), np.linspace(-bound, bound, 81)
     x, y = np.meshgrid(angles, responses)
     x = np.stack([np.cos(x.ravel()), np.sin(x.ravel())], axis=1)
@@ -189,7 +189,7 @@ def largest_distance(bound):
 
 
 def cohort_study(number, n, key):
-    """Intervals from both cohorts together, and from either alone, on the same people."""
+    """Return intervals from both cohorts together, and from either alone, for the same people."""
     case = CASES[number]
     rng = np.random.default_rng([SEED, 1, *key])
     X = case.records(n, rng)
@@ -205,7 +205,7 @@ def cohort_study(number, n, key):
 
 
 def cohorts(pool, bar, n, repeats, table):
-    """Widths and coverage of mixed cohorts and of each alone."""
+    """Compute widths and coverage of mixed cohorts and of each alone."""
     rows = []
     for numbers in ((0, 1), (3,)):  # quantities of the same fit
         bar.set_description(f"cohorts, {CASES[numbers[0]].name}")
@@ -220,10 +220,10 @@ def cohorts(pool, bar, n, repeats, table):
 
 
 def cohort_rows(case, n, found):
-    """Rows of one quantity."""
+    """Return the rows of one quantity."""
     repeats = len(found)
     alone = np.array([case.width_of(case.mechanisms[1], epsilon, n // 2) for epsilon in (0.5, 4.0)])
-    planned = [np.sum(alone**-2.0) ** -0.5, *alone]  # information adds up
+    planned = [np.sum(alone**-2.0) ** -0.5, *alone]  # the Fisher information of both cohorts adds
     low, high = binom.ppf([0.005, 0.995], repeats, 0.9) / repeats
     rows = []
     for place, name in enumerate(("both", "0.5 alone", "4 alone")):
@@ -246,7 +246,7 @@ def print_cohorts(rows):
 
 
 def plan(studies, epsilons, n_widths, table):
-    """Planned numbers of people, and the mean width of studies of that size."""
+    """Compute planned numbers of people, and the mean width of studies of that size."""
     rows = []
     for number, case in enumerate(CASES):
         for epsilon in epsilons:

@@ -1,11 +1,11 @@
-"""Which group size and learning rate suit private stochastic gradients? The table that the defaults were chosen from.
+"""Scores of private stochastic gradient descent over group sizes and learning rates, used to choose the defaults.
 
 Adult (8 components, no intercept; AUC, higher is better) and Wine Quality (6 components, with intercept, response
 bounds of +-2; RMSE, lower is better), both mechanisms, over group size, schedule, ``eta0`` and iterate averaging. Each
 repeat draws its own noise and order of users; four splits take turns.
 
-The best of hundreds of noisy cells looks better than it is. So the best cell and the defaults are compared a second
-time, on fresh repeats that had no part in the choice.
+The best score of hundreds of noisy settings is biased upwards. So the best setting and the defaults are compared again
+on new repeats, which were not used for the choice.
 
 Run with ``python benchmarks/table_sgd.py``; ``--quick`` is a smoke run. Tables are written to ``benchmarks/results``.
 """
@@ -32,13 +32,13 @@ MECHANISMS = ("sphere", "gaussian")
 GROUPS = ("auto", 100, 1000, 3000)
 RATES = [("optimal", 0.2), ("optimal", 0.4), ("optimal", 1.0), ("optimal", 3.0), ("constant", 0.1), ("constant", 0.5),
          ("constant", 2.0), ("invscaling", 0.5), ("invscaling", 2.0)]
-WINE_RATES = [*RATES, ("optimal", 0.3)]  # responses need shorter steps than labels
+WINE_RATES = [*RATES, ("optimal", 0.3)]  # regression needs smaller steps than classification
 CONFIRM_REPEATS = {"adult": 25, "wine": 100}
 DEFAULT_ETA0 = {"adult": LDPSGDClassifier().eta0, "wine": LDPSGDRegressor().eta0}
 
 
 def fit_once(data, mechanism, epsilon, group, rate, repeat, stage):
-    """Scores of the last model and of the mean over the rounds, which one run of rounds gives both."""
+    """Return the scores of the last model and of the mean over the rounds, from one run."""
     X_train, X_test, y_train, y_test = cached_split(data, repeat % N_SPLITS)
     place = MECHANISMS.index(mechanism), GROUPS.index(group), WINE_RATES.index(rate)
     key = [SEED, stage, repeat, int(1000 * epsilon), *place]
@@ -54,13 +54,13 @@ def fit_once(data, mechanism, epsilon, group, rate, repeat, stage):
 
 
 def score(data, X, y, coef, intercept):
-    """AUC for Adult, RMSE for Wine."""
+    """Return the AUC for Adult, the RMSE for Wine."""
     prediction = X @ coef + intercept
     return roc_auc_score(y, prediction) if data == "adult" else np.sqrt(np.mean((prediction - y) ** 2))
 
 
 def rows_of(data, mechanism, epsilon, group, rate, scores):
-    """Two rows of the table: the last model, and the mean over the rounds."""
+    """Return two rows of the table: the last model, and the mean over the rounds."""
     for average, values in zip((False, True), np.transpose(scores)):
         yield {"data": data, "mechanism": mechanism, "epsilon": epsilon, "group_size": group, "learning_rate": rate[0],
                "eta0": rate[1], "average": average, "repeats": len(values), "score": values.mean(),
@@ -68,13 +68,13 @@ def rows_of(data, mechanism, epsilon, group, rate, scores):
 
 
 def is_default(row):
-    """Whether a row is that of the defaults."""
+    """Whether a row has the default settings."""
     return (row["group_size"] == "auto" and row["learning_rate"] == "optimal" and not row["average"]
             and row["eta0"] == DEFAULT_ETA0[row["data"]])
 
 
 def run(pool, cells, repeats, stage, bar):
-    """All rows of some cells."""
+    """Return all rows of several settings."""
     tasks = (delayed(fit_once)(*cell, repeat, stage) for cell in cells for repeat in range(repeats))
     results = pool(tasks)
     for cell in cells:
@@ -86,18 +86,18 @@ def run(pool, cells, repeats, stage, bar):
 
 
 def best_of(rows, data):
-    """The row with the best score."""
+    """Return the row with the best score."""
     return (max if data == "adult" else min)(rows, key=lambda row: row["score"])
 
 
 def describe(row):
-    """A cell in words."""
+    """Return the settings of a row as text."""
     average = ", averaged" if row["average"] else ""
     return f"{row['group_size']}, {row['learning_rate']} {row['eta0']:g}{average}"
 
 
 def print_cells(rows, data):
-    """Scores over group sizes and rates."""
+    """Print scores over group sizes and rates."""
     for mechanism, epsilon in itertools.product(MECHANISMS, EPSILONS):
         block = [row for row in rows if (row["mechanism"], row["epsilon"]) == (mechanism, epsilon)]
         if block:
@@ -113,7 +113,7 @@ def print_cells(rows, data):
 
 
 def confirm(pool, rows, data, repeats, bar):
-    """The defaults against the best cell, on repeats that chose neither."""
+    """Compare the defaults with the best setting, on new repeats."""
     table = []
     for mechanism, epsilon in dict.fromkeys((row["mechanism"], row["epsilon"]) for row in rows):
         block = [row for row in rows if (row["mechanism"], row["epsilon"]) == (mechanism, epsilon)]

@@ -1,4 +1,4 @@
-"""What is installed, for reports of problems."""
+"""Versions of the installed packages, for bug reports."""
 
 import importlib.metadata
 import platform
@@ -9,9 +9,9 @@ OPTIONAL = ("pandas", "matplotlib", "arviz", "dask", "distributed")
 
 
 def show_versions() -> None:
-    """Print the versions of Python, of the operating system, of skldp and of what it works with.
+    """Print the versions of Python, the operating system, skldp and its dependencies.
 
-    Nothing is imported, and nothing is printed that tells who or where you are: paste it into a report of a problem.
+    No package is imported, and no name, path or address is printed, so the text can be pasted into a bug report.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def show_versions() -> None:
 
 
 def _version(name):
-    """Version of an installed distribution, without importing it."""
+    """Return the version of an installed distribution, without importing it."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

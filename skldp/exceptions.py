@@ -1,4 +1,4 @@
-"""The library's own warnings and errors."""
+"""Warnings and errors of the library."""
 
 __all__ = [
     "BudgetError",
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something that should be public was read off the private data.
+    """A public parameter was read from the private data.
 
     The privacy guarantee covers the reports only. A category list or a set of
     class labels learned from the records is published without any noise.
@@ -31,7 +31,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class SeededNoiseWarning(UserWarning):
-    """The noise of a report was drawn from a seed, so it protects nobody.
+    """The noise of a report was drawn from a seed, so it gives no privacy.
 
     Anyone who knows the seed can subtract the noise. Seeds are for
     simulations; a client leaves ``random_state`` at ``None``.
@@ -49,7 +49,7 @@ class SeededNoiseWarning(UserWarning):
 
 
 class StatisticalWarning(UserWarning):
-    """What the reports say makes a result doubtful. Base of all such warnings.
+    """Base class of warnings that the reports make a result doubtful.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class StatisticalWarning(UserWarning):
 
 
 class ImplausibleReportsWarning(StatisticalWarning):
-    """No records make reports like these probable under the protocol: some were not made by it.
+    """The reports are improbable under the protocol for any records: some were not made by it.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class InvalidReportError(ValueError):
     Attributes
     ----------
     aggregate : Aggregate or None
-        What had been added up before, in a stream of chunks.
+        Sums of the chunks before this one, if the reports came as a stream.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class InterruptedStreamError(RuntimeError):
     Attributes
     ----------
     aggregate : Aggregate or None
-        What had been added up before.
+        Sums of the chunks before the failure.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Checks of public parameters, the one door for private values, and the limits of what is read."""
+"""Checks of public parameters, conversion of private values, and size limits of untrusted input."""

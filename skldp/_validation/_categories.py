@@ -1,4 +1,4 @@
-"""Public categories, and the numbers of the categories of records."""
+"""Checks of public categories, and the category codes of records."""
 
 import struct
 from decimal import Decimal
@@ -10,7 +10,7 @@ from skldp._validation._limits import MAX_CATEGORIES
 from skldp._validation._parameters import check_length
 from skldp.exceptions import InvalidParameterError
 
-_NUMBERS = (int, float, Real, np.bool_)  # the first two are found faster than by asking whether they are real
+_NUMBERS = (int, float, Real, np.bool_)  # isinstance is faster for int and float than for Real
 _KEYED = (*_NUMBERS, Decimal)
 _bytes_of_float = struct.Struct("<d").pack
 
@@ -21,7 +21,7 @@ def check_categories(categories, X):
     Parameters
     ----------
     categories : None, sequence, or sequence of sequences
-        One list for all columns, or one for each; ``None`` reads them off X.
+        One list for all columns, or one for each; ``None`` takes the distinct values of X.
     X : ndarray of shape (n, k)
         Records.
 
@@ -43,7 +43,7 @@ def check_categories(categories, X):
 
 
 def category_codes(column, categories):
-    """Numbers of the categories of a column, -1 where a value is none of them.
+    """Return the category code of each value of a column, -1 for an unknown value.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def category_codes(column, categories):
 
 
 def row_codes(X, categories):
-    """Numbers of the categories of whole rows, -1 where a row is none of them.
+    """Return the category code of each row, -1 for an unknown row.
 
     Parameters
     ----------
@@ -92,23 +92,23 @@ def row_codes(X, categories):
 
 
 def distinct_rows(X):
-    """The distinct records, in order: values of a single column, tuples of several; missing values are no category."""
+    """Return the sorted distinct records: values of a single column, tuples of several; missing values are left out."""
     if X.shape[1] == 1:
         return _distinct(X[:, 0])
     return _distinct(np.fromiter((tuple(row) for row in X.tolist()), dtype=object, count=len(X)))
 
 
 def columns_of(categories):
-    """Number of columns of the records that these categories are of."""
+    """Number of columns of the records that these categories describe."""
     first = next(iter(categories), None)
     return len(first) if isinstance(first, (tuple, list, np.ndarray)) else 1
 
 
 def _key(value):
-    """What a category is looked up by: equal for equal categories.
+    """Return the dictionary key of a category; equal categories have equal keys.
 
-    Where a number goes in a dictionary is public, so that whoever chooses the numbers can make it slow; where strings
-    and bytes go is not. So a number becomes bytes, the same for 1, 1.0 and True.
+    The hashes of numbers are predictable, so an attacker could choose numbers that collide and make the dictionary
+    slow. The hashes of strings and bytes are salted. So a number becomes bytes, the same for 1, 1.0 and True.
     """
     if isinstance(value, str):
         return value
@@ -121,16 +121,16 @@ def _key(value):
     try:
         number = float(value)
     except OverflowError:
-        return value  # of more than 308 digits: a short text has too few of these to matter
+        return value  # more than 308 digits: only a long text has enough of these for many collisions
     if number == value:
-        return b"number " + _bytes_of_float(number + 0.0)  # the sum makes the two zeros one
+        return b"number " + _bytes_of_float(number + 0.0)  # -0.0 becomes 0.0
     return b"whole number " + str(int(value)).encode() if isinstance(value, (int, Integral)) else value
 
 
 def _lookup(numbers, value):
     try:
         return numbers.get(_key(value), -1)
-    except Exception:  # a value that cannot be hashed or compared is no known category either
+    except Exception:  # a value that cannot be hashed or compared is not a known category
         return -1
 
 
@@ -146,9 +146,9 @@ def check_list(values, n_columns=1):
         return _check_list(values)
     rows = [tuple(np.asarray(row, dtype=object).tolist()) if _is_list(row) else row for row in values]
     if any(not isinstance(row, tuple) or len(row) != n_columns for row in rows):
-        strange = next(row for row in rows if not isinstance(row, tuple) or len(row) != n_columns)
+        invalid = next(row for row in rows if not isinstance(row, tuple) or len(row) != n_columns)
         raise InvalidParameterError(
-            f"categories must be rows of {n_columns} values, as the records are, got {strange!r}. "
+            f"categories must be rows of {n_columns} values, as the records are, got {invalid!r}. "
             f"List every row of {n_columns} values that a client may report."
         )
     return _check_list(rows)
@@ -174,11 +174,11 @@ def _check_list(values):
 
 
 def _distinct(column):
-    """The distinct values of a column, in order; missing values are no category."""
+    """Return the sorted distinct values of a column; missing values are left out."""
     values = {value for value in column.tolist() if _can_be_category(value)}
     try:
         ordered = sorted(values)
-    except TypeError:  # values of several types have no common order
+    except TypeError:  # values of different types cannot be compared
         ordered = sorted(values, key=lambda value: (type(value).__name__, str(value)))
     return _check_list(ordered)
 
@@ -191,10 +191,10 @@ def _can_be_category(value):
 
 
 def _narrow(known):
-    """The plain array of numbers, where all are numbers and stay distinct."""
+    """Return a numeric array if all categories are numbers and remain distinct in it; else ``known``."""
     if all(isinstance(value, _NUMBERS) for value in known):
         numbers = np.asarray(known.tolist())
-        # Sorted: np.unique keeps a table of hashes, whose speed depends on who chose the numbers.
+        # Sorted, because np.unique uses a hash table, which numbers chosen by an attacker can make slow.
         ordered = np.sort(numbers) if numbers.dtype.kind in "biuf" else numbers[:0]
         if len(ordered) == len(known) and (ordered[1:] > ordered[:-1]).all():
             return numbers

@@ -1,8 +1,8 @@
-"""The one door through which private values enter.
+"""Conversion of private values to plain arrays. No other code of the package converts records.
 
-:func:`as_values`, :func:`as_floats` and :func:`as_table` turn any container into plain arrays, before anything else
-happens to the values in it. A value that is missing or of a strange type becomes ``None`` or NaN here and a fixed
-public value later; nothing is raised, printed or warned about a value. No other code of the package converts records.
+:func:`as_values`, :func:`as_floats` and :func:`as_table` turn any container into a plain array before anything else
+reads its values. A missing value, or one of an unsupported type, becomes ``None`` or NaN here and a fixed public value
+later. No error, output or warning depends on a value.
 """
 
 from collections import Counter
@@ -11,15 +11,15 @@ from numbers import Complex, Real
 
 import numpy as np
 
-_DEEPEST = 8  # lists within lists that are looked into: one that holds itself has no end
-_SCALARS = frozenset((type(None), bool, int, float, complex, str, bytes))  # what values mostly are, to be told at once
+_MAX_DEPTH = 8  # levels of nested lists that are searched; a list that contains itself would be endless
+_SCALARS = frozenset((type(None), bool, int, float, complex, str, bytes))  # the common types, checked first for speed
 
 
 def as_values(x):
-    """Plain array of private values: the door, for values of any type.
+    """Return private values of any type as a plain array.
 
-    The mask of a masked array is honoured (``np.where`` and other functions of NumPy would let what is under it through
-    without noise), and no subclass of ``ndarray`` gets past.
+    Masked entries become missing, because ``np.where`` and other functions of NumPy would pass on the values under the
+    mask without noise. Subclasses of ``ndarray`` become plain arrays.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def as_values(x):
     Returns
     -------
     ndarray
-        Exactly of this type, owned, in C order and of at least one dimension. Missing values are ``None`` (NaN among
-        floats). Rows that differ in length are the entries of a 1-D array of objects.
+        A plain ``ndarray`` that owns its memory, in C order and of at least one dimension. Missing values are ``None``
+        (NaN among floats). If rows differ in length, the result is a 1-D array of objects, one for each row.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def as_values(x):
 
 
 def as_floats(x):
-    """Plain array of private numbers: the door, for values that are numbers.
+    """Return private numbers as a plain array of floats.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def as_floats(x):
     Returns
     -------
     ndarray of float64
-        Exactly of this type, owned, in C order and of at least one dimension. What is no real number is NaN, what is
-        too large for a float infinite.
+        A plain ``ndarray`` that owns its memory, in C order and of at least one dimension. Values that are not real
+        numbers become NaN, and numbers too large for a float become infinite.
 
     Examples
     --------
@@ -65,19 +65,19 @@ def as_floats(x):
 
 
 def as_table(x, n_columns=None):
-    """Plain array of private values with a row for each client.
+    """Return private values as a plain array with a row for each client.
 
     Parameters
     ----------
     x : array-like
-        As in :func:`as_values`. One dimension is n rows where there is one column, else a single row.
+        As in :func:`as_values`. A 1-D array is n rows if there is one column, else a single row.
     n_columns : int or None, default=None
-        Columns that there must be; ``None`` is the most frequent length of a row.
+        Required number of columns; ``None`` is the most frequent length of a row.
 
     Returns
     -------
     ndarray of shape (n, n_columns)
-        As that of :func:`as_values`. Where rows differ in length, one of the wrong length is missing as a whole.
+        As in :func:`as_values`. If rows differ in length, all values of a row of the wrong length are missing.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def as_table(x, n_columns=None):
 
 
 def as_float_table(x, n_columns=None):
-    """Plain array of private numbers with a row for each client: :func:`as_table` in floats.
+    """Return private numbers as a plain array of floats with a row for each client.
 
     Parameters
     ----------
@@ -106,19 +106,19 @@ def as_float_table(x, n_columns=None):
 
 
 def as_column(y, n_rows):
-    """Plain array of private responses, one for each row.
+    """Return private responses as a plain array, one for each row.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,), or a single value
         As in :func:`as_values`.
     n_rows : int
-        How many there must be.
+        Required number of responses.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        As that of :func:`as_values`.
+        As in :func:`as_values`.
     """
     values = _plain(y)
     if values.shape != (n_rows,):
@@ -126,8 +126,8 @@ def as_column(y, n_rows):
     return _owned(values)
 
 
-def without_mask(x, depth=_DEEPEST):
-    """The same without masked arrays: what they hide is ``None``, or NaN among floats; all else is left as it is."""
+def without_mask(x, depth=_MAX_DEPTH):
+    """Replace masked arrays by plain ones, with ``None``, or NaN among floats, for masked entries; keep all else."""
     if _is_a(x, (list, tuple)):
         if not depth:
             return None
@@ -146,13 +146,13 @@ def without_mask(x, depth=_DEEPEST):
 
 
 def refuse_sparse(x):
-    """Refuse records whose zeros can be told from the rest."""
+    """Refuse sparse records, which reveal the positions of their zeros."""
     if hasattr(type(x), "toarray"):
-        raise TypeError("Sparse records are refused: which entries are zero would show. Pass X.toarray().")
+        raise TypeError("Sparse records are refused: they would reveal which entries are zero. Pass X.toarray().")
 
 
 def _plain(x):
-    """An array without mask and subclass, of at least one dimension, which may share its memory with x."""
+    """Return a plain unmasked array of at least one dimension, which may share its memory with x."""
     if type(x) is np.ndarray and x.dtype.kind in "biuf":
         return x if x.ndim else x[None]
     refuse_sparse(x)
@@ -169,7 +169,7 @@ def _plain(x):
 
 
 def _converted(x):
-    """An array of what is no list; None for what will be none, without its error, which could show a value."""
+    """Return an array, or None if x cannot be converted; the error is dropped because it could show a value."""
     try:
         return np.asarray(without_mask(np.asanyarray(x)))
     except Exception:
@@ -177,16 +177,16 @@ def _converted(x):
 
 
 def _is_a(item, kinds):
-    """Like ``isinstance``, without asking the value what it is."""
+    """Like ``isinstance``, but ignores the ``__class__`` that a private value may define."""
     return issubclass(type(item), kinds)
 
 
 def _not_records(x):
-    return TypeError(f"Records must be an array, a table or a list of rows; got {type(x).__name__}. Make a list of it.")
+    return TypeError(f"Records must be an array, a table or a list of rows; got {type(x).__name__}. Convert it to one.")
 
 
 def _is_container(item):
-    """Whether something that NumPy takes for a single value holds several: a set, a generator, a lazy table."""
+    """Whether NumPy takes a container for a single value: a set, a generator, a lazy table."""
     return (_is_a(item, Iterable) and not _is_a(item, (str, bytes))) or hasattr(type(item), "collect")
 
 
@@ -197,7 +197,7 @@ def _owned(values):
 def _floats(values):
     if values.dtype == np.float64:
         return np.array(values, dtype=np.float64, order="C")
-    floats = np.full(values.shape, np.nan)  # complex numbers and dates are no numbers here
+    floats = np.full(values.shape, np.nan)  # complex numbers and dates stay NaN
     with np.errstate(all="ignore"):
         if values.dtype.kind in "biuf":
             floats[...] = values
@@ -207,7 +207,7 @@ def _floats(values):
 
 
 def is_ragged(values):
-    """Whether a plain array holds rows that differ in length."""
+    """Whether a plain array contains rows that differ in length."""
     return values.ndim == 1 and values.dtype == object and any(map(is_row, values))
 
 
@@ -225,21 +225,21 @@ def _table(values, n_columns):
 
 def _holds_mask(rows, depth):
     if not depth:
-        return True  # too deep to look
+        return True  # too deep to search, so assume that there is one
     return any(_is_a(row, np.ma.MaskedArray) or (_is_a(row, (list, tuple)) and _holds_mask(row, depth - 1))
                for row in rows)
 
 
 def _objects(rows):
-    """An array of objects from a list, since NumPy would turn all numbers into text because of one text."""
+    """Return an array of objects from a list; otherwise NumPy turns all numbers into text if one entry is text."""
     try:
         return np.array(rows, dtype=object, order="C")
-    except Exception:  # rows that NumPy cannot stack, or a value that raises when it is asked for its entries
+    except Exception:  # rows that NumPy cannot stack, or a value that raises when its entries are read
         return np.fromiter((_entries(row) if is_row(row) else row for row in rows), dtype=object, count=len(rows))
 
 
 def is_row(item):
-    """Whether something holds several values; a text does not."""
+    """Whether an item contains several values; a text does not."""
     kind = type(item)
     if kind in _SCALARS or issubclass(kind, (str, bytes, np.generic)):
         return False
@@ -249,7 +249,7 @@ def is_row(item):
 
 
 def _entries(row):
-    """A row as a list; one without entries where it does not give them."""
+    """Return a row as a list, or an empty list if it cannot be read."""
     try:
         return list(row)
     except Exception:
@@ -268,7 +268,7 @@ def _padded(rows, n_columns):
 
 
 def flat(row):
-    """Entries of a row; what is a list itself is no value, but missing."""
+    """Return the entries of a row; an entry that is itself a list becomes missing."""
     return [None if is_row(item) else item for item in row]
 
 

@@ -1,7 +1,7 @@
-"""The largest sizes that are read from a file or a message, or built from a description.
+"""Limits of the sizes that are read from files and messages, or built from a description.
 
-Files and messages come from unknown senders. Each size is compared with its limit before anything is allocated for it,
-so that a short text cannot ask for much memory or time. The limits are far above what a collection needs; the security
+Files and messages come from unknown senders. Each size is compared with its limit before memory is allocated, so that
+a short text cannot cause the use of much memory or time. The limits are far above what a collection needs; the security
 guide shows this table.
 """
 
@@ -11,27 +11,27 @@ MAX_JSON_LENGTH = 2**29
 # Brackets inside brackets. Our deepest file, an aggregate of categories that are rows, has seven.
 MAX_JSON_DEPTH = 32
 
-# Digits of a number in JSON: the time to read a whole number grows as their square. Sums have fewer than 60.
+# Digits of a number in JSON: the time to read an integer grows as their square. Sums have fewer than 60.
 MAX_DIGITS = 1000
 
-# Bytes of all members of an npz file. They are never compressed and never overlap, so that they are in the file; only
-# reports of bits take more room than their bytes, eight to one.
+# Bytes of all members of an npz file. Members are never compressed and never overlap, so the file is at least as long.
+# Only reports of bits take more memory than their bytes in the file, by a factor of eight.
 MAX_FILE_BYTES = 2**36
 
 # Members of an npz file: a header, and at most two arrays for each cohort.
 MAX_MEMBERS = 2049
 
-# Protocols side by side in an aggregate, which differ in their budget alone.
+# Protocols in an aggregate; they differ only in their budget.
 MAX_COHORTS = 1024
 
-# Reports in an aggregate: a float holds every whole number up to this one, and there are 2**33 people.
+# Reports in an aggregate: floats represent every integer up to this one, and there are about 2**33 people.
 MAX_REPORTS = 2**53
 
-# Columns of a record. Sums of their products are 2**24 numbers.
+# Columns of a record. The sums of their products are 2**24 numbers.
 MAX_FEATURES = 4096
 
 # Entries of a vector that is randomised as a whole; moments of 1,445 features. The privacy proofs of the sphere and of
-# Gaussian noise take off epsilon what rounding errors may cost, which grows with this number.
+# Gaussian noise subtract a bound on the effect of rounding errors from epsilon, which grows with this number.
 MAX_ENTRIES = 2**20
 
 # Levels of the grid of one value: the slack of Laplace noise grows with them.
@@ -40,7 +40,7 @@ MAX_LEVELS = 2**24
 # Cells inside the bounds in which the reports of values are counted, over all columns: 128 MB of counts.
 MAX_CELLS = 2**24
 
-# Categories of a record, and bits of a report. Random numbers below this are uniform to one part in 2**40.
+# Categories of a record, and bits of a report. Random integers below this are uniform to one part in 2**40.
 MAX_CATEGORIES = 2**24
 
 # Labels of a response.

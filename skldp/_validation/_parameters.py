@@ -1,7 +1,6 @@
-"""Checks of public parameters. Each failure is a sentence that says what to do.
+"""Checks of public parameters: budgets, bounds, norms and sizes. Each error says what to do.
 
-Everything here is about *public* quantities: budgets, bounds, norms and categories. Private values are never checked;
-they enter through :mod:`skldp._validation._door`.
+Private values are never checked here; they are converted by :mod:`skldp._validation._door`.
 """
 
 import math
@@ -15,11 +14,11 @@ from skldp.exceptions import InvalidParameterError
 
 MIN_EPSILON = 1e-6
 MAX_EPSILON = 20.0
-_NARROWEST = 1e-290  # below this the arithmetic of a width overflows
+_MIN_WIDTH = 1e-290  # computations with a smaller width may overflow
 
 
 def check_real(value, name, hint="Give a number."):
-    """Return ``value`` as a float, or say that it is not a real number."""
+    """Return ``value`` as a float, or raise if it is not a real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidParameterError(f"{name} must be a real number, got {value!r}. {hint}")
     if math.isnan(value):
@@ -39,12 +38,12 @@ def check_epsilon(epsilon, name="epsilon"):
         raise InvalidParameterError(f"{name} must be positive, got {epsilon!r}. Give a budget in (0, 20].")
     if epsilon < MIN_EPSILON:
         raise InvalidParameterError(
-            f"{name}={epsilon!r} is below {MIN_EPSILON:g}, where no number of clients tells anything. "
+            f"{name}={epsilon!r} is below {MIN_EPSILON:g}, too small to learn from any realistic number of clients. "
             f"Give a larger budget."
         )
     if MAX_EPSILON < epsilon < math.inf:
         raise InvalidParameterError(
-            f"{name}={epsilon!r} is above {MAX_EPSILON:g}, where a report protects nobody. "
+            f"{name}={epsilon!r} is above {MAX_EPSILON:g}, too large to protect anybody. "
             f"Give a budget in (0, 20], or np.inf to simulate without noise."
         )
     return epsilon
@@ -76,7 +75,7 @@ def check_delta(delta):
 
 
 def warn_large_delta(delta, n_clients):
-    """Warn when delta is so large that publishing somebody's record outright would be allowed."""
+    """Warn if delta is so large that the guarantee allows a record to be published."""
     if delta * n_clients >= 1:
         warnings.warn(
             f"delta={delta!r} is at least one over the number of clients ({n_clients}): the guarantee would allow a "
@@ -98,11 +97,11 @@ def check_bounds(bounds, name="bounds"):
         raise InvalidParameterError(f"{name} must be a pair (lower, upper), got {bounds!r}.") from None
     lower = check_real(lower, f"the lower end of {name}")
     upper = check_real(upper, f"the upper end of {name}")
-    if not _NARROWEST < upper - lower < math.inf:
+    if not _MIN_WIDTH < upper - lower < math.inf:
         raise InvalidParameterError(
             f"{name} must be finite with lower < upper and a finite width, got ({lower!r}, {upper!r})."
         )
-    return lower + 0.0, upper + 0.0  # one zero, not two
+    return lower + 0.0, upper + 0.0  # -0.0 becomes 0.0
 
 
 def check_positive(value, name):
@@ -128,7 +127,7 @@ def check_integer(value, name, minimum, maximum=None):
 
 
 def check_length(values, name, maximum):
-    """Refuse a list that is too long, before anything is made of it; what is no list is for others to refuse."""
+    """Refuse a list that is too long, before it is converted; other types are checked elsewhere."""
     if hasattr(values, "__len__") and len(values) > maximum:
         raise InvalidParameterError(f"{name} must have at most {maximum} entries, got {len(values)}. Give fewer.")
 
@@ -166,7 +165,7 @@ def smallest_integer_dtype(lower, upper):
 
 
 def sampling_seed(random_state):
-    """An integer seed for sampling, or None for fresh entropy; a generator is asked for one draw."""
+    """Return an integer seed for sampling, or None for fresh entropy; a generator supplies one draw."""
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return None if random_state is None else int(random_state)
     if isinstance(random_state, np.random.Generator):

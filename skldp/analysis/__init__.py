@@ -1,1 +1,1 @@
-"""Questions about a collection: how many people it needs, how far forged reports pull, whether reports are honest."""
+"""Analyses of a collection: required number of clients, influence of forged reports, tests for forged reports."""

@@ -1,1 +1,1 @@
-"""The interactive baseline: private stochastic gradient descent."""
+"""Private stochastic gradient descent, the interactive baseline."""

@@ -1,4 +1,4 @@
-"""What private stochastic gradient descent does around its loss: groups, rounds, and the model that results."""
+"""Base class of private stochastic gradient descent: groups, rounds and the fitted model."""
 
 import copy
 import math
@@ -17,13 +17,13 @@ from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientServer
 
-GROUP_CONSTANT = 20.0  # c of the automatic group size; benchmarks/table_sgd.py
-SMALLEST_GROUP = 100  # of the automatic group size
-FEWEST_ROUNDS = 8  # that the automatic group size leaves, where there are users enough
+GROUP_CONSTANT = 20.0  # c of the automatic group size; see benchmarks/table_sgd.py
+MIN_GROUP_SIZE = 100  # of the automatic group size
+MIN_ROUNDS = 8  # with the automatic group size, if there are at least MIN_ROUNDS * MIN_GROUP_SIZE users
 
 
 class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
-    """What classifier and regressor share: they differ in the loss alone."""
+    """Base class of the classifier and the regressor, which differ only in the loss."""
 
     @abstractmethod
     def protocol(self, n_features: int = 1) -> GradientProtocol:
@@ -41,7 +41,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _read(self, X, y, classes, reset):
-        """Check raw records; return X, y and the protocol that they are collected under."""
+        """Check raw records; return X, y and the protocol of the collection."""
 
     def server(self, n_features: int = 1, n_rounds: int | None = None) -> GradientServer:
         """Return the aggregator's side of the collection, before its first round.
@@ -60,12 +60,12 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         return self._server(self.protocol(n_features), n_rounds)
 
     def adopt(self, server: GradientServer) -> Self:
-        """Take over the model that a deployed server has learned.
+        """Copy the model of a deployed server into this estimator.
 
         Parameters
         ----------
         server : GradientServer
-            A server of this estimator's protocol, at any point of its life. It is copied.
+            A server of this estimator's protocol, after any number of rounds. It is copied.
 
         Returns
         -------
@@ -74,18 +74,18 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         expected = self.protocol(server.protocol.n_features)
         if server.protocol != expected:
             raise InvalidParameterError(
-                "This server runs another protocol than this estimator's parameters describe. "
-                "Make it with the estimator's server()."
+                "This server runs another protocol than the one given by the estimator's parameters. "
+                "Create it with the estimator's server()."
             )
         return self._adopt(copy.deepcopy(server))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Simulate the whole collection from raw records: groups in turn, each client once.
+        """Simulate the whole collection from raw records: one group in each round, each client once.
 
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
-            Records. They are used by the simulated clients alone.
+            Records. Only the simulated clients use them.
         y : array-like of shape (n_clients,)
             Labels or responses.
 
@@ -101,9 +101,9 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         groups = self._groups(len(y), protocol)
         server = self._server(protocol, len(groups))
         with one_call():
-            for rows in _with_bar(groups, self.progress):
+            for rows in _with_progress_bar(groups, self.progress):
                 server.step(protocol._randomize(records[rows], y[rows], self.random_state, server.round()))
-        # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
+        # Attributes are set only after all rounds, so that an interrupt leaves the estimator unchanged.
         validate_data(self, X, skip_check_array=True)
         return self._adopt(server)
 
@@ -117,16 +117,16 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         return self._adopt(server)
 
     def _continued(self, protocol):
-        """A copy of the server so far, which must have run the same protocol."""
+        """Return a copy of the current server, which must have run the same protocol."""
         if protocol != self.server_.protocol:
             raise InvalidParameterError(
-                "The parameters or classes have changed since the first call, so that the next group would send other "
+                "The parameters or classes have changed since the first call, so the next group would send other "
                 "gradients. Call fit to start again."
             )
         return copy.deepcopy(self.server_)
 
     def _check_X_y(self, X, y, reset, **options):
-        """Raw records as arrays; no attribute is set before the fit is done."""
+        """Return raw records as checked arrays, without setting attributes of the estimator."""
         X, y = without_mask(X), without_mask(y)
         if reset:
             return check_X_y(X, y, dtype=np.float64, estimator=self, **options)
@@ -147,7 +147,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _groups(self, n_clients, protocol):
-        """Rows of each round, in random order; nobody is left out, and no group but a single one is too small."""
+        """Return the rows of each round, in random order; all are used, and only a single group may be too small."""
         size = self._group_size(protocol, n_clients)
         order = np.random.default_rng(sampling_seed(self.random_state)).permutation(n_clients)
         return np.array_split(order, max(1, n_clients // size))
@@ -173,7 +173,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
 
 
 def automatic_group_size(n_entries, epsilon):
-    r"""Users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20, at least 100.
+    r"""Number of users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20, at least 100.
 
     Parameters
     ----------
@@ -191,11 +191,11 @@ def automatic_group_size(n_entries, epsilon):
     >>> automatic_group_size(8, 1.0), automatic_group_size(8, 0.1), automatic_group_size(1, float("inf"))
     (333, 33272, 100)
     """
-    wanted = GROUP_CONSTANT * n_entries * math.log(n_entries) / check_epsilon(epsilon) ** 2
-    return max(SMALLEST_GROUP, math.ceil(wanted))
+    size = GROUP_CONSTANT * n_entries * math.log(n_entries) / check_epsilon(epsilon) ** 2
+    return max(MIN_GROUP_SIZE, math.ceil(size))
 
 
-def _with_bar(groups, shown):
+def _with_progress_bar(groups, shown):
     if not shown:
         return groups
     from tqdm import tqdm

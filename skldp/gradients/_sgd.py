@@ -1,4 +1,4 @@
-"""Private stochastic gradient descent, the interactive baseline: each client takes part once, group after group."""
+"""Classifier and regressor by private stochastic gradient descent, the interactive baseline."""
 
 import warnings
 from typing import Any, Self
@@ -15,11 +15,11 @@ from skldp.protocols._gradient_protocol import GradientProtocol
 
 
 class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
-    r"""Logistic regression by private stochastic gradients: interactive, the baseline to beat.
+    r"""Logistic regression by private stochastic gradient descent, an interactive baseline.
 
-    Users are split into groups. Each group is sent the model that the groups before it have made; each of its users
-    sends the gradient of their own loss, clipped to norm ``clip_norm`` and randomised, once; the aggregator steps with
-    the mean.
+    Users are split into groups, one for each round. Each user of a group receives the current model and sends one
+    report: the gradient of their own loss, clipped to norm ``clip_norm`` and randomised. The aggregator then takes a
+    step along the mean of the reports.
 
     Parameters
     ----------
@@ -30,32 +30,33 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     data_norm : float, default=1.0
         Public radius; rows of X are clipped to norm ``data_norm``.
     classes : pair of labels or None, default=None
-        The two public labels. ``None`` reads them off y and warns.
+        The two public labels. ``None`` reads them from y and warns.
     mechanism : {"gaussian", "sphere"}, default="gaussian"
         Gaussian noise, as in the paper, or the sphere: pure epsilon with 6 to 10 times less variance.
     group_size : "auto" or int, default="auto"
-        Users of a round. "auto" is :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d the number of entries
-        of the gradient, at least 100 and at most an eighth of the users. Groups are of equal size up to one user, and
-        never smaller than this unless there are fewer users: then all of them are one group.
+        Number of users of a round. "auto" is :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d the number of
+        entries of the gradient, at least 100 and at most an eighth of the users. The sizes of groups differ by at most
+        one user. No group is smaller than this, unless there are fewer users in all: then they are one group.
     learning_rate : {"optimal", "constant", "invscaling"}, default="optimal"
-        Schedule of the steps; "optimal" knows the noise and the number of rounds, see
+        Schedule of the step sizes; "optimal" depends on the noise and the number of rounds, see
         :class:`skldp.protocols.GradientServer`.
     eta0 : float, default=1.0
-        Scale of the steps, in coordinates where x has norm at most 1. With "optimal" it is about the length of the
-        noise in the model.
+        Scale of the steps, in coordinates where x has norm at most 1. With "optimal" it is approximately the norm of
+        the noise in the model.
     power_t : float, default=0.5
         Exponent of "invscaling".
     clip_norm : float, default=1.0
-        Public norm to which gradients are clipped; the noise is proportional to it. The logistic gradient is never
-        longer than the row (and the constant), and half as long at the start: 0.5 loses little and halves the noise.
+        Public norm to which gradients are clipped; the noise is proportional to it. The norm of the logistic gradient
+        is at most that of the row (with the constant), and half of that at the start: 0.5 clips little and halves the
+        noise.
     average : bool or int, default=False
-        Whether the model is the mean over the rounds; an integer above 1 starts it after that many users. With the
-        default schedule the last model is the better one.
+        Whether the result is the mean of the models over the rounds; with an integer above 1 the mean starts after that
+        many users. With the default schedule the last model is better than the mean.
     fit_intercept : bool, default=True
-        Whether there is a constant.
+        Whether to fit an intercept.
     random_state : None, int, Generator or RandomState, default=None
         Seed of the users' order and of the simulated noise. The noise also depends on the records, the model and the
-        round, so that no two rounds share it.
+        round, so that it differs between rounds.
     progress : bool, default=False
         Show a progress bar over the rounds.
 
@@ -66,22 +67,22 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     classes_ : ndarray of shape (2,)
         The labels, in order.
     n_rounds_, n_messages_, n_rejected_ : int
-        Rounds; valid reports (each is the one answer of one user to one model); reports refused.
+        Numbers of rounds, of valid reports (one for each user), and of rejected reports.
     loss_curve_ : ndarray of shape (n_rounds,)
-        Estimate, **from the reports alone**, of how far the mean loss of the model that each round was sent lies below
-        that of the start (0 first, then negative where it learns). It is noisy, and costs no privacy.
+        Estimate, **from the reports alone**, of the mean loss of the model sent in each round, minus the mean loss of
+        the initial model. It starts at 0 and becomes negative as the model improves. It is noisy and costs no privacy.
     epsilon_, delta_ : float
-        What each client paid.
+        Budget spent by each client.
     server_, protocol_ : GradientServer, GradientProtocol
-        The aggregator after the last round, and what each client did.
+        The aggregator after the last round, and the protocol of each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta\cdot x})`, without regularisation. The order of the users is drawn
-    anew by :meth:`fit`, since a sorted file would teach each group one class. With ``classes`` given, data that hold
-    one label only teach the model to predict it; with ``classes=None`` they are an error.
+    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta\cdot x})`, without regularisation. :meth:`fit` puts the users in
+    random order, because in a sorted file each group would have one class only. If all data have one label, the model
+    learns to predict it; with ``classes=None`` they are an error.
 
     References
     ----------
@@ -140,7 +141,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
                                 fit_intercept=self.fit_intercept, n_features=n_features)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """One more round, with the rows of X as its group: fresh users, since each takes part once.
+        """Run one more round with the rows of X as its group, which must be new users.
 
         Parameters
         ----------
@@ -149,7 +150,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         y : array-like of shape (n_clients,)
             Labels.
         classes : pair of labels or None
-            The public labels, in the first call, when the parameter ``classes`` is ``None``.
+            The public labels, if the parameter ``classes`` is ``None``; given in the first call.
 
         Returns
         -------
@@ -195,7 +196,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         return self
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Logit of the second class.
+        """Return the logit of the second class.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         return self._linear(X)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Probabilities of both classes.
+        """Return the probabilities of both classes.
 
         Parameters
         ----------
@@ -224,7 +225,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         return np.column_stack([expit(-logit), expit(logit)])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The more probable class.
+        """Return the more probable class.
 
         Parameters
         ----------
@@ -246,7 +247,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
 
 class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
-    r"""Least squares by private stochastic gradients: interactive, the baseline to beat.
+    r"""Linear regression by private stochastic gradient descent, an interactive baseline.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         Public interval of the response; responses are clipped to it.
     eta0 : float, default=0.3
         Scale of the steps, in coordinates where x has norm at most 1 and y lies between -1 and 1. With "optimal" it is
-        about the length of the noise in the model.
+        approximately the norm of the noise in the model.
 
     Attributes
     ----------
@@ -271,10 +272,10 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
 
     Notes
     -----
-    The loss is :math:`\frac12(\theta\cdot x + \alpha - y)^2` without regularisation, in scaled coordinates whose
-    gradients are clipped to ``clip_norm``: a large residual counts less than in full, as with Huber's loss. With an
-    intercept the start predicts the midpoint of ``bounds_y``, without one it predicts 0. A constant response is
-    learned as an intercept.
+    The loss is :math:`\frac12(\theta\cdot x + \alpha - y)^2` without regularisation, in scaled coordinates. Gradients
+    are clipped to ``clip_norm``, which reduces the influence of large residuals, as Huber's loss does. The initial
+    model predicts the midpoint of ``bounds_y`` with an intercept, and 0 without. A constant response is learned as an
+    intercept.
 
     References
     ----------
@@ -329,7 +330,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
                                 fit_intercept=self.fit_intercept, n_features=n_features)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """One more round, with the rows of X as its group: fresh users, since each takes part once.
+        """Run one more round with the rows of X as its group, which must be new users.
 
         Parameters
         ----------
@@ -349,7 +350,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         return X, y, self.protocol(X.shape[1])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predicted responses, not clipped to ``bounds_y``.
+        """Return the predicted responses, not clipped to ``bounds_y``.
 
         Parameters
         ----------

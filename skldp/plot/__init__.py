@@ -1,4 +1,4 @@
-"""Displays: pictures of posteriors, chains, calibration and the price of privacy. They need matplotlib to draw."""
+"""Displays: plots of posteriors, chains, coverage, and scores against epsilon. Drawing needs matplotlib."""
 
 from skldp.plot._coverage import CoverageDisplay
 from skldp.plot._posterior import PosteriorDisplay

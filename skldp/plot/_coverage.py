@@ -1,4 +1,4 @@
-"""Do intervals cover as often as they say?"""
+"""Plot of the empirical coverage of credible intervals."""
 
 from typing import Any, Self
 
@@ -14,20 +14,20 @@ _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 class CoverageDisplay:
-    r"""Empirical against nominal coverage of credible intervals, over the band that chance explains.
+    r"""Empirical against nominal coverage of credible intervals, with a band for sampling error.
 
-    The legend stands above the axes; a title fits there as ``figure_.suptitle``.
+    The legend is placed above the axes; use ``figure_.suptitle`` for a title.
 
     Parameters
     ----------
     level : array-like of shape (n,)
         Nominal levels, in (0, 1).
     coverage : array-like of shape (n,)
-        Share of the repeats whose interval held the truth.
+        Share of the repeats in which the interval contains the truth.
     repeats : int or array-like of shape (n,)
         Number of independent repeats behind each share.
     label : array-like of shape (n,) or None, default=None
-        Which curve a share belongs to; one curve by default.
+        Curve that each share belongs to; one curve by default.
     confidence : float, default=0.99
         Probability of the band, at each level.
 
@@ -40,7 +40,7 @@ class CoverageDisplay:
     bands_ : list of artists
         One for each number of repeats.
     exact_ : line
-        Where calibrated intervals lie.
+        The line of exact calibration.
 
     See Also
     --------
@@ -49,9 +49,9 @@ class CoverageDisplay:
 
     Notes
     -----
-    If a calibrated interval of level :math:`p` is made R times, :math:`\mathrm{Binomial}(R, p)` of them hold the
-    truth. The band has that distribution's central quantiles. Truths that are drawn from the prior make the intervals
-    of a correct posterior calibrated exactly; a fixed truth only for many reports.
+    Of R calibrated intervals of level :math:`p`, :math:`\mathrm{Binomial}(R, p)` contain the truth. The band lies
+    between central quantiles of this distribution. If the truths are drawn from the prior, the intervals of a correct
+    posterior are calibrated exactly; for a fixed truth, only in the limit of many reports.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class CoverageDisplay:
         Parameters
         ----------
         results : DataFrame, dict of columns, or list of dicts
-            With the columns ``level``, ``repeats``, and ``coverage`` (a share) or ``covered`` (a count).
+            Table with the columns ``level``, ``repeats``, and ``coverage`` (a share) or ``covered`` (a count).
         by : str or None, default=None
             Column whose values separate the curves.
         confidence : float, default=0.99
@@ -117,7 +117,7 @@ class CoverageDisplay:
         Parameters
         ----------
         ranks : array-like of shape (n_repeats,), or dict of str to these
-            For each repeat the share of the posterior draws below the truth; by curve if a dict.
+            Share of the posterior draws below the truth, for each repeat; a dict has one entry for each curve.
         level : array-like of float
             Levels of the central intervals.
         confidence : float, default=0.99
@@ -137,7 +137,7 @@ class CoverageDisplay:
         --------
         >>> import numpy as np
         >>> from skldp import CoverageDisplay
-        >>> ranks = np.random.default_rng(0).random(200)  # what a calibrated posterior gives
+        >>> ranks = np.random.default_rng(0).random(200)  # uniform, as for a calibrated posterior
         >>> display = CoverageDisplay.from_ranks(ranks)
         >>> bool(np.abs(display.coverage - display.level).max() < 0.1)
         True
@@ -146,7 +146,7 @@ class CoverageDisplay:
         levels = np.asarray(level, dtype=float)
         rows = []
         for label, values in by_curve.items():
-            # The central interval holds the truth if its rank is within half a level of the middle.
+            # The central interval of level p contains the truth if the rank is at most p / 2 away from 1 / 2.
             distance = 2 * np.abs(np.asarray(values, dtype=float).ravel() - 0.5)
             rows += [(p, np.mean(distance <= p), distance.size, label) for p in levels]
         flat, coverage, repeats, labels = (np.array(column) for column in zip(*rows))
@@ -190,18 +190,17 @@ class CoverageDisplay:
         return self
 
     def _rows(self):
-        """The columns at full length, after a check."""
+        """Return the checked columns, broadcast to the same length."""
         level = np.asarray(self.level, dtype=float)
         coverage, repeats = (np.broadcast_to(np.asarray(values, dtype=float), level.shape)
                              for values in (self.coverage, self.repeats))
         label = np.full(level.shape, "") if self.label is None else np.asarray(self.label)
         if level.size == 0 or not ((level > 0) & (level < 1)).all():
-            raise InvalidParameterError("Levels must be probabilities strictly between 0 and 1, at least one. "
-                                        "Pass 0.9 for 90 %.")
+            raise InvalidParameterError("Levels must lie strictly between 0 and 1, at least one. Pass 0.9 for 90 %.")
         if not ((coverage >= 0) & (coverage <= 1)).all():
-            raise InvalidParameterError("Coverages must be shares between 0 and 1; counts are called 'covered'.")
+            raise InvalidParameterError("Coverages must be shares between 0 and 1; pass counts as 'covered'.")
         if not (repeats >= 1).all():
-            raise InvalidParameterError("Every coverage needs at least one repeat: look at repeats.")
+            raise InvalidParameterError("Every coverage needs at least one repeat: check repeats.")
         return level, coverage, repeats, label
 
     def _plot_band(self, level, n_repeats, difference, alone):
@@ -213,7 +212,7 @@ class CoverageDisplay:
 
 
 def _curve_name(by, value):
-    """Numbers get the name of their column; words speak for themselves."""
+    """Label of a curve: a number is preceded by the name of its column, other values stand alone."""
     try:
         return f"{by} {float(value):g}"
     except (TypeError, ValueError):

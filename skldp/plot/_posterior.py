@@ -1,4 +1,4 @@
-"""The posterior of a parameter: densities of a few elements, a forest of many."""
+"""Plot of the posterior of a parameter: densities for a few elements, a forest plot for many."""
 
 from numbers import Integral
 from typing import Any, Self
@@ -22,15 +22,15 @@ from skldp.plot._support import (
 )
 
 _KINDS = ("auto", "density", "histogram", "forest")
-_MOST_DENSITIES = 3  # elements whose densities can still be told apart on one pair of axes
+_MOST_DENSITIES = 3  # more than three overlapping densities are hard to distinguish
 _GRID = 300
 
 
 class PosteriorDisplay:
     """Marginal posterior of one or more elements of a parameter.
 
-    Up to three elements are drawn as densities with their intervals shaded, more as a forest: a point and an interval
-    for each. The legend stands above the axes; a title fits there as ``figure_.suptitle``.
+    Up to three elements are drawn as densities with shaded intervals. More are drawn as a forest plot: a point and an
+    interval for each. The legend is placed above the axes; use ``figure_.suptitle`` for a title.
 
     Parameters
     ----------
@@ -97,17 +97,17 @@ class PosteriorDisplay:
         name : str
             Name of the parameter, one of ``posterior_.draws``.
         index : int, str, tuple, list of these, or None, default=None
-            Which elements, and in which order: by position, or by name (of a feature or a category). All by default;
-            of a symmetric matrix those on and above the diagonal.
+            Elements to draw, in this order: by position, or by name (of a feature or a category). All by default; for a
+            symmetric matrix those on and above the diagonal.
         truth : float, array-like or None, default=None
-            Values to compare with: in the shape of the parameter, or one for each of the elements drawn.
+            Values to compare with: in the shape of the parameter, or one for each element drawn.
         prior : callable, frozen distribution, array-like or None, default=None
             Prior to compare with: a density, a frozen distribution of ``scipy.stats``, or draws of shape (n,) or
-            (n, n_elements). A forest shows its interval, and needs a distribution or draws for that.
+            (n, n_elements). A forest plot shows the prior's interval, so it needs a distribution or draws.
         level : float, default=0.9
             Posterior probability inside the intervals.
         kind : {"auto", "density", "histogram", "forest"}, default="auto"
-            "auto" is a density for up to three elements, else a forest.
+            "auto" is "density" for up to three elements, else "forest".
         ax : matplotlib Axes or None, default=None
             Where to draw; a new figure by default.
         **kwargs
@@ -135,7 +135,7 @@ class PosteriorDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw; a new figure by default.
         kind : {"auto", "density", "histogram", "forest"}, default="auto"
-            "auto" is a density for up to three elements, else a forest.
+            "auto" is "density" for up to three elements, else "forest".
         **kwargs
             Passed on to the lines, histograms or points.
 
@@ -167,7 +167,7 @@ class PosteriorDisplay:
         for i, (values, ends) in enumerate(zip(self.draws.T, self._intervals(self.draws))):
             style = {"color": f"C{i}", "label": None if alone else self.labels[i], **kwargs}
             draw = _draw_histogram if kind == "histogram" else _draw_density
-            line, interval = draw(ax, _varied(values, self.labels[i]), ends, style)
+            line, interval = draw(ax, _check_not_constant(values, self.labels[i]), ends, style)
             self.lines_.append(line)
             self.intervals_.append(interval)
             if i == 0:
@@ -179,7 +179,7 @@ class PosteriorDisplay:
             self._plot_prior_densities()
         ax.set(xlabel=full_label(self.name, self.labels[0]) if alone else self.name, ylabel="posterior density",
                yticks=[])
-        ax.set_ylim(bottom=0, auto=True)  # a second posterior on the same axes may be higher
+        ax.set_ylim(bottom=0, auto=True)  # autoscale on: a second posterior on the same axes may be higher
         legend_above(ax, last=[*self.intervals_, *self.truth_, *self.prior_])
 
     def _plot_prior_densities(self):
@@ -221,7 +221,7 @@ class PosteriorDisplay:
             low, high = self.prior.ppf(ends)
         elif callable(self.prior):
             raise InvalidParameterError(
-                "A forest shows the interval of the prior, which a density does not tell. "
+                "A forest plot shows the interval of the prior, which cannot be read from a density. "
                 "Pass the prior as draws or as a frozen distribution of scipy.stats."
             )
         else:
@@ -248,21 +248,21 @@ def _draw_histogram(ax, values, ends, style):
 
 
 def _kernel_density(values, grid):
-    """Kernel density on the range of the draws, reflected at both ends so that no mass leaves it."""
+    """Kernel density estimate on the range of the draws, reflected at both ends so that it integrates to one."""
     kernel = gaussian_kde(values)
     low, high = values.min(), values.max()
     density = kernel(grid) + kernel(2 * low - grid) + kernel(2 * high - grid)
     return np.where((grid < low) | (grid > high), 0.0, density)
 
 
-def _varied(values, label):
+def _check_not_constant(values, label):
     if np.ptp(values) == 0:
-        raise InvalidParameterError(f'All draws of {label} are equal, and have no density. Use kind="forest".')
+        raise InvalidParameterError(f'All draws of {label} are equal, so they have no density. Use kind="forest".')
     return values
 
 
 def _prior_densities(prior, grid, n_elements):
-    """Densities on the grid: one for all elements, or one for each."""
+    """Return the prior densities on the grid: one for all elements, or one for each."""
     density = getattr(prior, "pdf", prior)
     if callable(density):
         return [np.broadcast_to(density(grid), grid.shape)]
@@ -274,17 +274,17 @@ def _prior_draws(prior, n_elements):
     draws = draws[:, None] if draws.ndim == 1 else draws
     if draws.ndim != 2 or draws.shape[1] not in (1, n_elements):
         raise InvalidParameterError(
-            f"Draws of the prior must have the shape (n,) or (n, {n_elements}), one column for each element that is "
+            f"Draws of the prior must have the shape (n,) or (n, {n_elements}), one column for each element "
             f"drawn; got {np.shape(prior)}."
         )
     return draws
 
 
 def _positions(index, name, shape, labels):
-    """Positions of the elements that are asked for."""
+    """Return the positions of the requested elements."""
     items = [index] if isinstance(index, (str, tuple)) or not np.iterable(index) else list(index)
     if not items:
-        raise InvalidParameterError("index selects no element. Leave it out for all of them.")
+        raise InvalidParameterError("index selects no element. Leave it out to draw all of them.")
     return [_position(item, name, shape, labels) for item in items]
 
 
@@ -306,7 +306,7 @@ def _is_inside(wanted, shape):
 
 
 def _truth(truth, name, shape, positions):
-    """One value for each of the elements that are drawn."""
+    """Return one true value for each element drawn, or None."""
     if truth is None:
         return None
     values = np.asarray(truth, dtype=float)
@@ -316,6 +316,6 @@ def _truth(truth, name, shape, positions):
     if values.size != len(positions):
         raise InvalidParameterError(
             f"truth must have the shape {shape} of {name}, or one value for each of the {len(positions)} elements "
-            f"that are drawn; got the shape {values.shape}."
+            f"drawn; got the shape {values.shape}."
         )
     return values.ravel()

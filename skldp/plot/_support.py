@@ -1,4 +1,4 @@
-"""What the displays share: matplotlib on demand, fitted posteriors, names of elements, tables of results."""
+"""Helpers shared by the displays: matplotlib import, fitted posteriors, element names, tables of results."""
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -8,7 +8,7 @@ from skldp.exceptions import InvalidParameterError
 
 
 def pyplot():
-    """Return matplotlib's pyplot, or say how to get it."""
+    """Return matplotlib's pyplot, or raise an error that explains how to install it."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
@@ -17,7 +17,7 @@ def pyplot():
 
 
 def axes_or_new(ax, figsize=None):
-    """Return the axes to draw on, new ones unless given, and their figure."""
+    """Return the given axes, or new ones, and their figure."""
     plt = pyplot()
     if ax is None:
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
@@ -25,7 +25,7 @@ def axes_or_new(ax, figsize=None):
 
 
 def legend_above(ax, last=()):
-    """Put a legend of all that is on the axes above them, where it hides nothing; ``last`` are artists named last."""
+    """Put a legend above the axes, where it hides nothing; the artists in ``last`` come last in it."""
     by_label: dict = {}
     for handle, label in zip(*ax.get_legend_handles_labels()):
         by_label.setdefault(label, handle)
@@ -39,14 +39,14 @@ def legend_above(ax, last=()):
 
 
 def _n_columns(ax, labels):
-    """Columns of a legend that are likely to fit: small letters are a sixteenth of an inch, a handle takes five."""
+    """Number of legend columns that fit, if a small letter is 1/16 inch wide and a handle takes five letters."""
     room = 16 * ax.bbox.width / ax.figure.dpi
     widths = [len(label) + 5 for label in labels]
     return len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
 
 
 def fitted(estimator):
-    """Return the estimator that has the posterior: the last step of a pipeline, after a check that it was fitted."""
+    """Return the fitted estimator with a posterior; for a pipeline, its last step."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     if not hasattr(estimator, "sample_posterior"):
@@ -68,7 +68,7 @@ def parameter(estimator, name):
 
 
 def element_labels(estimator, name, shape):
-    """Names of the elements of a parameter, by its public categories or features where there are any."""
+    """Names of the elements of a parameter, from the categories or feature names if the estimator has them."""
     if not shape:
         return [name]
     names = _axis_names(estimator, shape[-1])
@@ -76,26 +76,26 @@ def element_labels(estimator, name, shape):
 
 
 def full_label(name, label):
-    """The label of an element together with the name of its parameter, as in ``coef[age]``."""
+    """Label of an element with the name of its parameter, as in ``coef[age]``."""
     return name if label == name else f"{name}[{label}]"
 
 
 def distinct_positions(draws):
-    """Positions of a parameter's elements; of a symmetric matrix those on and above the diagonal."""
+    """Positions of a parameter's elements; for a symmetric matrix those on and above the diagonal."""
     shape = draws.shape[2:]
     symmetric = len(shape) == 2 and np.array_equal(draws, draws.swapaxes(2, 3))
     return [position for position in np.ndindex(shape) if not symmetric or position[0] <= position[1]]
 
 
 def columns(results, required, optional=()):
-    """Columns of a table of results, as a dict of arrays.
+    """Return columns of a table of results as a dict of arrays.
 
     Parameters
     ----------
     results : DataFrame, dict of columns, or list of dicts
         The table; numbers may be strings, as read from a file.
     required, optional : sequence of str
-        Columns that must be there, and columns that are taken along if they are.
+        Columns that must exist, and columns that are included if they exist.
     """
     if isinstance(results, (list, tuple)):
         keys = list(results[0]) if results else []
@@ -109,7 +109,7 @@ def columns(results, required, optional=()):
 
 
 def numbers(table, name):
-    """A column of a table as floats, or a sentence."""
+    """Return a column of a table as floats."""
     try:
         return table[name].astype(float)
     except (TypeError, ValueError) as error:
@@ -117,7 +117,7 @@ def numbers(table, name):
 
 
 def quoted(names):
-    """Names in quotation marks, with commas."""
+    """Return quoted names, separated by commas."""
     return ", ".join(repr(str(name)) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""The chains behind a posterior."""
+"""Trace plots of the chains of a posterior."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -9,19 +9,19 @@ from sklearn.base import BaseEstimator
 from skldp.exceptions import InvalidParameterError
 from skldp.plot._support import distinct_positions, element_labels, fitted, full_label, parameter, pyplot, quoted
 
-_MOST_ROWS = 4  # panels below each other before there is a second column
+_MOST_ROWS = 4  # more panels are arranged in two columns
 
 
 class TraceDisplay:
     """Traces of the chains, with R-hat and the effective sample size in the titles.
 
-    Chains that have converged look like one band of noise. Chains that wander apart have a large R-hat, and slow ones
-    a small effective sample size; raise ``n_draws`` or ``n_warmup`` then.
+    Converged chains overlap and look like noise. Chains in different places have a large R-hat, and slowly mixing
+    chains a small effective sample size; then raise ``n_draws`` or ``n_warmup``.
 
     Parameters
     ----------
     draws : dict of str to ndarray of shape (n_chains, n_draws)
-        Draws by the name of the element, thinned as they are stored.
+        Draws by the name of the element, as stored (after thinning).
     rhat, ess : dict of str to float
         Split R-hat and bulk effective sample size by the same names; NaN where there is none.
 
@@ -64,8 +64,8 @@ class TraceDisplay:
         estimator : estimator or Pipeline
             A fitted Bayesian estimator, or a pipeline that ends in one.
         names : str, list of str or None, default=None
-            Parameters, or elements such as ``"coef[0]"``, in the order in which they are drawn. A parameter stands for
-            all its elements. ``None`` draws each parameter once, by its element with the largest R-hat.
+            Parameters, or elements such as ``"coef[0]"``, in the order in which they are drawn. A parameter means all
+            its elements. ``None`` draws one element of each parameter, the one with the largest R-hat.
         ax : list of matplotlib Axes or None, default=None
             Where to draw, one for each element; a new figure by default.
         **kwargs
@@ -137,7 +137,7 @@ class TraceDisplay:
 
 
 def _elements(estimator, name):
-    """Parameter, label and position of every element."""
+    """Return the parameter, label and position of every element."""
     draws = parameter(estimator, name)
     labels = dict(zip(np.ndindex(draws.shape[2:]), element_labels(estimator, name, draws.shape[2:])))
     return [(name, full_label(name, labels[position]), position) for position in distinct_positions(draws)]

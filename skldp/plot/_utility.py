@@ -1,4 +1,4 @@
-"""What does privacy cost? Scores over budgets."""
+"""Plot of scores against the privacy budget."""
 
 from typing import Any, Self
 
@@ -14,20 +14,20 @@ _LINES = ("-", "--", ":")
 
 
 class PrivacyUtilityDisplay:
-    """Scores of one or more methods over the budget epsilon, with error bars.
+    """Scores of one or more methods against the budget epsilon, with error bars.
 
-    The legend stands above the axes; a title fits there as ``figure_.suptitle``.
+    The legend is placed above the axes; use ``figure_.suptitle`` for a title.
 
     Parameters
     ----------
     epsilon : array-like of shape (n,)
-        Budgets; where they are infinite, the score is drawn as a horizontal line.
+        Budgets; the score of an infinite budget is drawn as a horizontal line.
     score : array-like of shape (n,)
         Scores.
     error : array-like of shape (n,) or None, default=None
         Standard errors of the scores; NaN for none.
     method : array-like of shape (n,) or None, default=None
-        Which method a score belongs to; one method by default.
+        Method that each score belongs to; one method by default.
     reference : float, dict of str to float, or None, default=None
         Scores without privacy, or of a trivial prediction, drawn as horizontal lines; by name if a dict.
 
@@ -69,17 +69,17 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         results : DataFrame, dict of columns, or list of dicts
-            With the columns ``epsilon`` and ``score``, and perhaps ``method`` and ``error`` (a standard error).
-            Without errors, rows of the same method and epsilon are repeats: their mean is drawn, with its standard
-            error.
+            Table with the columns ``epsilon`` and ``score``, and optionally ``method`` and ``error`` (a standard
+            error). Without errors, rows of the same method and epsilon are repeats: their mean is drawn, with its
+            standard error.
         methods : dict of str to str, list of str, or None, default=None
-            Which methods to draw, in this order, and under which names if a dict.
+            Methods to draw, in this order; a dict also maps them to the names shown.
         reference : float, dict of str to float, or None, default=None
             Scores to draw as horizontal lines.
         score_name : str, default="score"
             Label of the vertical axis.
         negate_score : bool, default=False
-            Whether to draw minus the scores, such as an error that was negated to be a score.
+            Whether to draw minus the scores, for errors that were negated to be scores.
         ax : matplotlib Axes or None, default=None
             Where to draw; a new figure by default.
         **kwargs
@@ -93,8 +93,8 @@ class PrivacyUtilityDisplay:
         method = table.get("method", np.full(len(table["epsilon"]), "")).astype(str)
         epsilon, score = numbers(table, "epsilon"), numbers(table, "score")
         error = numbers(table, "error") if "error" in table else None
-        rows = _one_row_each(epsilon, score, error, method)
-        rows = rows if methods is None else _named(rows, methods)
+        rows = _average_repeats(epsilon, score, error, method)
+        rows = rows if methods is None else _select_methods(rows, methods)
         method, epsilon, score, error = (np.array(column) for column in zip(*rows))
         display = cls(epsilon, score, error=error, method=method, reference=reference)
         return display.plot(ax=ax, score_name=score_name, negate_score=negate_score, **kwargs)
@@ -108,15 +108,15 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         estimator : fitted search
-            Whatever has scikit-learn's ``cv_results_``. Each combination of the other parameters is a method.
+            Any object with scikit-learn's ``cv_results_``. Each combination of the other parameters is a method.
         param : str or None, default=None
-            Name of the parameter that is epsilon; by default the one that is called so, also inside a pipeline.
+            Name of the parameter that is epsilon; by default the one named so, also inside a pipeline.
         reference : float, dict of str to float, or None, default=None
             Scores to draw as horizontal lines.
         score_name : str, default="score"
             Label of the vertical axis.
         negate_score : bool, default=False
-            Whether to draw minus the scores, such as an error that was negated to be a score.
+            Whether to draw minus the scores, for errors that were negated to be scores.
         ax : matplotlib Axes or None, default=None
             Where to draw; a new figure by default.
         **kwargs
@@ -125,15 +125,15 @@ class PrivacyUtilityDisplay:
         Returns
         -------
         PrivacyUtilityDisplay
-            Error bars are standard errors over the folds. Folds share their training rows, so they are a guide only.
+            Error bars are standard errors over the folds. Folds share training rows, so these are only approximate.
         """
         check_is_fitted(estimator, "cv_results_")
         found = estimator.cv_results_
-        param = param or _epsilon_of(found["params"])
+        param = param or _epsilon_parameter(found["params"])
         splits = sorted(key for key in found if key.startswith("split") and key.endswith("_test_score"))
         if not splits:
             raise InvalidParameterError("The search has several scores. Search with one, or use from_results.")
-        rows = [{"method": _others(params, param), "epsilon": params[param], "score": found[split][i]}
+        rows = [{"method": _method_name(params, param), "epsilon": params[param], "score": found[split][i]}
                 for i, params in enumerate(found["params"]) for split in splits]
         return cls.from_results(rows, reference=reference, score_name=score_name, negate_score=negate_score, ax=ax,
                                 **kwargs)
@@ -148,7 +148,7 @@ class PrivacyUtilityDisplay:
         score_name : str, default="score"
             Label of the vertical axis.
         negate_score : bool, default=False
-            Whether to draw minus the scores, such as an error that was negated to be a score.
+            Whether to draw minus the scores, for errors that were negated to be scores.
         **kwargs
             Passed on to the error bars.
 
@@ -182,7 +182,7 @@ class PrivacyUtilityDisplay:
     def _finish(self, budgets, score_name):
         ax = self.ax_
         ax.set(xscale="log", xlabel=r"$\epsilon$ of each client", ylabel=score_name)
-        shown = _spaced(budgets)
+        shown = _labelled_budgets(budgets)
         ax.set_xticks(shown, [f"{budget:.3g}" for budget in shown])
         ax.minorticks_off()
         ax.grid(color="0.92", linewidth=0.7)
@@ -192,14 +192,14 @@ class PrivacyUtilityDisplay:
     def _rows(self):
         epsilon, score = np.asarray(self.epsilon, dtype=float), np.asarray(self.score, dtype=float)
         if not (epsilon > 0).all() or not np.isfinite(epsilon).any():
-            raise InvalidParameterError("Budgets must be positive, and at least one of them finite: look at epsilon.")
+            raise InvalidParameterError("Budgets must be positive, and at least one of them finite: check epsilon.")
         error = np.full(epsilon.shape, np.nan) if self.error is None else np.asarray(self.error, dtype=float)
         method = np.full(epsilon.shape, "") if self.method is None else np.asarray(self.method)
         return epsilon, score, error, method
 
 
-def _spaced(budgets):
-    """Budgets to name on the axis: those at least a sixth of it apart, so that labels do not overlap."""
+def _labelled_budgets(budgets):
+    """Budgets to label on the axis, at least a sixth of its length apart so that labels do not overlap."""
     gap = 0.999 * np.log(budgets[-1] / budgets[0]) / 6
     shown = [budgets[0]]
     for budget in budgets[1:]:
@@ -208,18 +208,18 @@ def _spaced(budgets):
     return shown
 
 
-def _one_row_each(epsilon, score, error, method):
-    """Method, epsilon, score and error, repeats being replaced by their mean."""
+def _average_repeats(epsilon, score, error, method):
+    """Return rows (method, epsilon, score, error), with repeats replaced by their mean."""
     rows = []
     for name, budget in dict.fromkeys(zip(method.tolist(), epsilon.tolist())):
         here = np.flatnonzero((method == name) & (epsilon == budget))
         if error is not None and len(here) > 1:
             raise InvalidParameterError(
-                f"There are {len(here)} rows of the method {name!r} at epsilon {budget:g}, and errors of each. "
+                f"There are {len(here)} rows of the method {name!r} at epsilon {budget:g}, each with an error. "
                 f"Leave the column 'error' out if they are repeats."
             )
-        deviation = error[here[0]] if error is not None else _standard_error(score[here])
-        rows.append((name, budget, score[here].mean(), deviation))
+        row_error = error[here[0]] if error is not None else _standard_error(score[here])
+        rows.append((name, budget, score[here].mean(), row_error))
     return rows
 
 
@@ -227,8 +227,8 @@ def _standard_error(scores):
     return scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
 
 
-def _named(rows, methods):
-    """Rows of the methods that are asked for, in that order and under their names."""
+def _select_methods(rows, methods):
+    """Return the rows of the requested methods, in that order and under the names given."""
     names = methods if isinstance(methods, dict) else {name: name for name in methods}
     known = dict.fromkeys(row[0] for row in rows)
     for name in names:
@@ -237,7 +237,7 @@ def _named(rows, methods):
     return [(title, *row[1:]) for name, title in names.items() for row in rows if row[0] == name]
 
 
-def _epsilon_of(params):
+def _epsilon_parameter(params):
     found = sorted({name for row in params for name in row if name.split("__")[-1] == "epsilon"})
     if len(found) != 1:
         raise InvalidParameterError(
@@ -246,5 +246,5 @@ def _epsilon_of(params):
     return found[0]
 
 
-def _others(params, param):
+def _method_name(params, param):
     return ", ".join(f"{name.split('__')[-1]}={value}" for name, value in params.items() if name != param)

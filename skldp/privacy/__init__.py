@@ -1,4 +1,4 @@
-"""The guarantee, as pure functions: calibration, sensitivities, noise, shuffling, audits and accounts."""
+"""Privacy guarantees: calibration, sensitivities, noise, thresholds, shuffling, audits and budget accounting."""
 
 from skldp.privacy._audit import AuditResult, audit_epsilon, epsilon_between, hockey_stick, noise_pmf
 from skldp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma

@@ -1,9 +1,9 @@
-r"""Audits: what a randomiser really guarantees, computed or measured.
+r"""Audits: compute or measure the epsilon of a randomiser.
 
-Two tools. :func:`noise_pmf` recovers the exact probability of every output of an inverse-CDF sampler by bisecting its
-uniform input, so that :func:`hockey_stick` and :func:`epsilon_between` give its guarantee as a number.
-:func:`audit_epsilon` takes any randomiser as a black box and returns a lower bound on its epsilon that holds with a
-stated confidence: if the bound exceeds what was promised, the promise is broken.
+:func:`noise_pmf` finds the exact probability of every output of an inverse-CDF sampler by bisection of its uniform
+input. :func:`hockey_stick` and :func:`epsilon_between` turn these probabilities into delta and epsilon.
+:func:`audit_epsilon` treats any randomiser as a black box and returns a lower bound on its epsilon that holds with a
+stated confidence. If the bound exceeds the promised epsilon, the promise is broken.
 """
 
 from collections.abc import Callable
@@ -26,23 +26,23 @@ def noise_pmf(law: Callable[[np.ndarray, np.ndarray], np.ndarray], outputs: Arra
     Parameters
     ----------
     law : callable
-        ``law(high, low)`` maps two uint64 arrays to integers; it must not increase as the 127-bit number formed by
-        the low 63 bits of ``high`` followed by ``low`` grows, for a positive sign (top bit of ``high`` zero), and be
-        odd in the sign.
+        ``law(high, low)`` maps two uint64 arrays to integers. The top bit of ``high`` is the sign, and ``law`` must be
+        odd in it. For a positive sign (0) it must not increase with the 127-bit number formed by the low 63 bits of
+        ``high`` followed by ``low``.
     outputs : array-like of int
-        The outputs whose probability is wanted, of either sign.
+        Outputs, of either sign.
 
     Returns
     -------
     ndarray of float
-        Their probabilities under uniform words: counts of 127-bit numbers, exact before the final division.
+        Probabilities of the outputs under uniform words: counts of 127-bit numbers, exact before the final division.
 
     Notes
     -----
-    A law whose float arithmetic is not quite monotone has more than one switch point between two outputs; one of them
-    is found, and the others lie within a few units in the last place of it. For each k the largest uniform number u
-    with :math:`\mathrm{law}(u) > k` is built bit by bit from the top: 127 evaluations find every switch point of the
-    production code, float rounding included.
+    For each k the largest uniform number u with :math:`\mathrm{law}(u) > k` is built bit by bit from the top: 127
+    evaluations find every switch point of the production code, float rounding included. If rounding makes ``law``
+    slightly non-monotone, there are several switch points between two outputs; one of them is found, and the others
+    lie within a few units in the last place of it.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def noise_pmf(law: Callable[[np.ndarray, np.ndarray], np.ndarray], outputs: Arra
     size = np.abs(np.atleast_1d(np.asarray(outputs, dtype=np.int64)))
     above, at_least = _count_above(law, size), _count_above(law, size - 1)
     counts = at_least - above
-    # The magnitude 0 belongs to both signs, any other magnitude is split between them.
+    # Magnitude 0 is the same output for both signs; any other magnitude is two outputs.
     scale = np.where(size == 0, 2.0**-127, 2.0**-128)
     return counts.astype(np.float64) * scale
 
@@ -98,12 +98,13 @@ def epsilon_between(p: ArrayLike, q: ArrayLike, delta: float = 0.0) -> float:
     Returns
     -------
     float
-        The larger of both directions; infinite when an output of more than delta in all is possible under one only.
+        The larger of both directions; infinite if outputs that are possible under one record only have a total
+        probability above delta.
 
     Notes
     -----
-    For delta = 0 the largest :math:`|\log p/q|`. Otherwise :func:`hockey_stick` is convex and decreasing in epsilon,
-    and piecewise linear in :math:`e^\epsilon` with its kinks at the ratios p/q: the root is found on the sorted
+    For delta = 0 this is the largest :math:`|\log p/q|`. Otherwise :func:`hockey_stick` is convex and decreasing in
+    epsilon, and piecewise linear in :math:`e^\epsilon` with kinks at the ratios p/q. The root is found from the sorted
     ratios without iteration.
 
     Examples
@@ -121,7 +122,7 @@ def _one_sided_epsilon(p, q, delta):
         ratio = np.where(p > 0, p / q, 0.0)
     order = np.argsort(-ratio, kind="stable")
     mass_p, mass_q = np.cumsum(p[order]), np.cumsum(q[order])
-    # On the k most telling outputs delta = P - e^epsilon Q, so each k asks for its own epsilon; the largest counts.
+    # On the k outputs with the largest ratios delta = P - e^epsilon Q. Each k needs an epsilon: return the largest.
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.where(mass_p > delta, (mass_p - delta) / mass_q, 0.0)
     return float(max(0.0, np.log(max(1.0, needed.max()))))
@@ -131,29 +132,29 @@ def _count_above(law, thresholds):
     """Number of 127-bit uniforms whose noise exceeds each threshold, as Python ints in an object array."""
     high = np.zeros(thresholds.size, dtype=np.uint64)
     low = np.zeros(thresholds.size, dtype=np.uint64)
-    some = law(high, low) > thresholds
+    zero_exceeds = law(high, low) > thresholds
     for word, top in ((high, 62), (low, 63)):
         for bit in range(top, -1, -1):
             word |= np.uint64(1 << bit)
             keep = law(high, low) > thresholds
             word[~keep] &= np.uint64(2**64 - 1 - (1 << bit))
-    return ((high.astype(object) << 64) | low.astype(object)) + some.astype(object) * 1
+    return ((high.astype(object) << 64) | low.astype(object)) + zero_exceeds.astype(object) * 1
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found.
+    """Result of :func:`audit_epsilon`.
 
     Attributes
     ----------
     epsilon_lower : float
-        Epsilon is at least this, at the stated confidence.
+        Lower bound on epsilon, at the stated confidence.
     threshold, above : float, bool
-        The event that showed it: the statistic above (or not above) the threshold.
+        The event behind the bound: the statistic is above (or not above) the threshold.
     counts : tuple of int
-        How often it happened under the one and the other record.
+        Numbers of reports in the event, under each of the two records.
     n_reports : int
-        Reports behind each count.
+        Number of reports behind each count.
     confidence : float
         Probability that the bound holds.
 
@@ -186,13 +187,13 @@ def audit_epsilon(mechanism: Any, x: ArrayLike, x_prime: ArrayLike, *, n_reports
     x, x_prime : array-like
         Two records; the worst case is two opposite corners of the public domain.
     n_reports : int, default=100_000
-        Reports drawn for each record. Half choose the event, the other half test it.
+        Reports drawn for each record. Half of them select the event, the other half test it.
     delta : float, default=0.0
-        The delta that the mechanism is allowed.
+        The delta that the mechanism promises.
     confidence : float, default=1 - 1e-6
         Probability that the bound holds.
     statistic : callable or None
-        Maps reports to numbers; events are half-lines of it. By default the log-likelihood ratio of the two records
+        Maps reports to numbers; events are half-lines of these. By default the log-likelihood ratio of the two records
         if the mechanism has a ``log_prob``, else the reports themselves, which must then be numbers.
 
     Returns
@@ -203,7 +204,7 @@ def audit_epsilon(mechanism: Any, x: ArrayLike, x_prime: ArrayLike, *, n_reports
     -----
     For an event S, :math:`\epsilon \ge \log\frac{P(M(x)\in S) - \delta}{P(M(x')\in S)}`. The numerator is replaced by
     its Clopper-Pearson lower limit and the denominator by its upper limit, each at half the error probability. The
-    event is chosen on other reports than those that are counted, so that the limits are valid.
+    event is selected with other reports than those that are counted, so that the limits are valid.
 
     Examples
     --------
@@ -222,13 +223,13 @@ def audit_epsilon(mechanism: Any, x: ArrayLike, x_prime: ArrayLike, *, n_reports
     statistic = statistic or _default_statistic(mechanism, x, x_prime)
     sample = [np.asarray(statistic(randomize(_repeat(record, n_reports))), dtype=float) for record in (x, x_prime)]
     if any(values.shape != (n_reports,) for values in sample):
-        raise InvalidParameterError("statistic must turn the reports into one number each; pass a function that does.")
+        raise InvalidParameterError("statistic must return one number for each report; pass a function that does.")
     half = n_reports // 2
     best = AuditResult(0.0, np.nan, True, (0, 0), n_reports - half, confidence)
-    # Both orders of the records share the error probability.
+    # Two orders of the records, and two Clopper-Pearson limits for each.
     alpha = (1 - confidence) / 4
     for here, there in (sample, sample[::-1]):
-        threshold, above = _telling_event(here[:half], there[:half], delta, alpha)
+        threshold, above = _best_event(here[:half], there[:half], delta, alpha)
         counts = [int(_in_event(values[half:], threshold, above).sum()) for values in (here, there)]
         bound = _epsilon_bound(counts, n_reports - half, delta, alpha)
         if bound > best.epsilon_lower:
@@ -246,7 +247,7 @@ def _default_statistic(mechanism, x, x_prime):
         return lambda reports: np.asarray(reports).reshape(len(reports), -1).T[0] if _one_column(reports) else reports
 
     def log_likelihood_ratio(reports):
-        """Of the first record against the second, for every report."""
+        """Log-likelihood ratio of the first record to the second, for every report."""
         records = [_repeat(record, len(reports)) for record in (x, x_prime)]
         return mechanism.log_prob(reports, records[0]) - mechanism.log_prob(reports, records[1])
 
@@ -261,11 +262,11 @@ def _in_event(values, threshold, above):
     return values > threshold if above else values <= threshold
 
 
-def _telling_event(here, there, delta, alpha):
-    """The half-line whose counts give the largest bound on this half of the reports."""
+def _best_event(here, there, delta, alpha):
+    """Return the half-line with the largest bound on these reports, as a threshold and a side."""
     pooled = np.concatenate([here, there])
     distinct = np.unique(pooled)
-    # Quantiles cover the bulk; the outermost values are tried one by one, because leaks hide in tails.
+    # Quantiles cover the bulk; the 64 outermost values on each side are all tried, because leaks are often in tails.
     bulk = np.quantile(pooled, np.linspace(0, 1, 512), method="lower")
     grid = np.unique(np.concatenate([[-np.inf], distinct[:64], bulk, distinct[-64:]]))
     scores = []
@@ -282,7 +283,7 @@ def _counts_above(values, grid, above):
 
 
 def _epsilon_bound(counts, n, delta, alpha):
-    """Clopper-Pearson bound on log((P - delta) / Q), 0 where it says nothing."""
+    """Clopper-Pearson lower bound on log((P - delta) / Q), or 0 if that is negative."""
     here, there = np.asarray(counts, dtype=float)
     lower = np.where(here > 0, betaincinv(np.maximum(here, 1), n - here + 1, alpha), 0.0)
     upper = np.where(there < n, betaincinv(there + 1, np.maximum(n - there, 1), 1 - alpha), 1.0)

@@ -1,4 +1,4 @@
-"""The analytic Gaussian mechanism: noise from a budget, and a budget from noise."""
+"""Calibration of the analytic Gaussian mechanism: sigma from (epsilon, delta), and the inverse."""
 
 import math
 
@@ -34,8 +34,8 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
 
     .. math:: \delta(\epsilon) = \Phi(r/2 - \epsilon/r) - e^\epsilon\,\Phi(-r/2 - \epsilon/r),
 
-    exact for every epsilon (Balle & Wang 2018, Theorem 8). Both terms are formed as logarithms, so that
-    the difference keeps its relative accuracy down to the smallest doubles.
+    exact for every epsilon (Balle & Wang 2018, Theorem 8). Both terms are computed as logarithms, so that the
+    difference is accurate down to the smallest doubles.
 
     References
     ----------
@@ -48,9 +48,9 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     1.0
     """
     ratio = sensitivity / sigma
-    log_here = log_ndtr(ratio / 2 - epsilon / ratio)
-    log_there = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
-    return float(-math.exp(log_here) * math.expm1(min(log_there - log_here, 0.0)))
+    log_first = log_ndtr(ratio / 2 - epsilon / ratio)
+    log_second = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
+    return float(-math.exp(log_first) * math.expm1(min(log_second - log_first, 0.0)))
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -68,13 +68,13 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     Returns
     -------
     float
-        Calibrated to a delta smaller by a relative 1e-8 or more, so that rounding errors stay on the safe side.
+        Calibrated to a delta that is smaller by a relative 1e-8 or more, as a margin for rounding errors.
 
     Notes
     -----
-    The root of :func:`gaussian_delta` in sigma, by Brent's method on :math:`\log\sigma`. The bracket comes from the
-    crude bound :math:`\sigma \le \Delta(\sqrt{2\log(1/\delta)} + \sqrt{2\epsilon} + 1)/\epsilon`, doubled
-    until it holds and halved until it does not.
+    Brent's method finds the root of :func:`gaussian_delta` in :math:`\log\sigma`. The bracket starts at the crude
+    bound :math:`\sigma \le \Delta(\sqrt{2\log(1/\delta)} + \sqrt{2\epsilon} + 1)/\epsilon`. Its upper end is
+    doubled until delta is small enough, and its lower end halved until delta is too large.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     >>> [round(gaussian_sigma(epsilon, 1e-5), 6) for epsilon in (0.1, 1.0, 5.0)]
     [30.749566, 3.730632, 0.891868]
     """
-    # Imported here because a client that sends categories or values never needs a root finder.
+    # Imported here because clients that send categories or values do not need a root finder.
     from scipy.optimize import brentq
 
     epsilon = check_positive_budget(epsilon)
@@ -99,8 +99,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     log_target = math.log(delta) - 1e-8 - 1e-15 * math.log(delta) ** 2 / epsilon
 
     def excess(log_sigma):
-        """How far the logarithm of delta is above the target."""
-        # The logarithm keeps the root well scaled for delta = 1e-30.
+        """Excess of log(delta) over its target."""
+        # The logarithm keeps the problem well scaled for delta = 1e-30.
         return math.log(max(gaussian_delta(epsilon, math.exp(log_sigma)), 1e-320)) - log_target
 
     upper = (math.sqrt(-2 * math.log(delta)) + math.sqrt(2 * epsilon) + 1) / epsilon
@@ -113,9 +113,9 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Smallest epsilon for which Gaussian noise of a given size is (epsilon, delta)-private.
+    """Smallest epsilon for which Gaussian noise of a given sigma is (epsilon, delta)-private.
 
-    The inverse of :func:`gaussian_sigma` in its first argument; 0 when delta alone covers the noise.
+    The inverse of :func:`gaussian_sigma` in its first argument; 0 if the noise is (0, delta)-private.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         return 0.0
 
     def excess(epsilon):
-        """How far the logarithm of delta is above the target."""
+        """Excess of log(delta) over its target."""
         return math.log(max(gaussian_delta(epsilon, sigma), 1e-320)) - math.log(delta)
 
     upper = 1.0
@@ -154,7 +154,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def check_positive_budget(epsilon):
-    """Return a positive budget without the mechanisms' upper limit of 20."""
+    """Return a positive budget; unlike for mechanisms, it may exceed 20."""
     epsilon = check_real(epsilon, "epsilon", "Give a positive budget.")
     if epsilon <= 0:
         raise InvalidParameterError(f"epsilon must be positive, got {epsilon!r}. Give a positive budget.")

@@ -1,4 +1,4 @@
-"""Accounts of simulations: what every simulated client has spent over many calls."""
+"""Budget accounting in simulations: the total that every simulated client has spent over many calls."""
 
 import math
 import os
@@ -8,43 +8,44 @@ import weakref
 from typing import NamedTuple, Self
 
 from skldp._validation._parameters import check_fraction
-from skldp.privacy._spending import open_ledgers, read_message, tell_children
-from skldp.privacy._spool import Spool, child_processes, has_worked, remove_in
+from skldp.privacy._spending import announce_to_children, open_ledgers, read_message
+from skldp.privacy._spool import Spool, child_processes, has_worked, remove_if_owner
 
 __all__ = ["Ledger"]
 
 
 class Ledger:
-    r"""Account of what simulated clients spend: a context manager that adds up every collection inside it.
+    r"""Context manager that adds up the budget spent by simulated clients.
 
     Asking the same person twice spends their budget twice. Cross-validation, grid search and ensembles do so at every
-    fit, while ``epsilon_`` of each fitted estimator tells the cost of its own fit alone. That is fine in a simulation,
-    and it is no guarantee. While a ledger is open it counts every ``fit``, ``partial_fit``, ``privatize`` and
-    ``transform`` of the package that randomises records, whatever thread or process it runs in. Several ledgers may be
-    open at a time.
+    fit, but ``epsilon_`` of a fitted estimator is the cost of that fit alone. This is acceptable in a simulation, but
+    it is not a guarantee. While a ledger is open it counts every ``fit``, ``partial_fit``, ``privatize`` and
+    ``transform`` of the package that randomises records, in any thread or process. Several ledgers may be open at a
+    time.
 
     Attributes
     ----------
     largest : float
-        Largest total epsilon of a row, rows being matched by content.
+        Largest total epsilon of a row; rows are matched by content.
     upper : float
-        Sum of the epsilons of all calls, as if all had asked the same people.
+        Sum of the epsilons of all calls, as if every call had asked the same people.
 
     Notes
     -----
-    Within one call every row is a client. The j-th of the rows with the same features is matched with the j-th such
-    row of every other call. The response is not compared, because wrappers such as one-vs-rest change it. Of a row only
-    a digest is kept, under a key that is drawn for each ledger.
+    Within one call every row is a separate client. Of several rows with the same features, the j-th is matched with the
+    j-th such row of every other call. The response is not compared, because wrappers such as one-vs-rest change it.
+    Only a digest of each row is kept, with a key that is drawn for each ledger.
 
-    ``largest`` is exact when equal rows belong to the same person and rows keep their values. A step that is fitted
-    anew on each fold, such as a scaler or PCA, changes them: their sum over folds is in ``upper`` only. A row that a
-    bootstrap draws twice counts as two clients.
+    ``largest`` is exact if equal rows belong to the same person and rows keep their values. A step that is fitted again
+    on each fold, such as a scaler or PCA, changes the values; then only ``upper`` includes the sum over folds. A row
+    that a bootstrap draws twice counts as two clients.
 
-    Processes that were started inside are counted, and so are those that were sent an estimator, perturber or protocol
-    from inside, if they can write to the temporary folder of this machine. :meth:`summary`, and a warning at the end,
-    say when something may have been missed: a pickle that was not opened where the ledger could see it, or an older
-    child process that worked without knowing of the ledger. Workers of other programs or machines that build their own
-    estimators cannot be seen. Randomising with a mechanism of :mod:`skldp.mechanisms` itself is not counted.
+    Processes started while the ledger is open are counted. So are processes that receive an estimator, perturber or
+    protocol pickled while it is open, if they can write to the temporary folder of this machine. :meth:`summary`, and a
+    warning when the ledger is closed, report what may have been missed: a pickle that was not opened where the ledger
+    could detect it, or a child process that was started earlier and worked without receiving such a pickle. Workers of
+    other programs or machines that build their own estimators cannot be detected. Randomising directly with a mechanism
+    of :mod:`skldp.mechanisms` is not counted.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class Ledger:
         self._incomplete = False
 
     def open(self) -> Self:
-        """Start to count; the ``with`` statement does it.
+        """Start counting; the ``with`` statement calls this.
 
         Returns
         -------
@@ -82,13 +83,13 @@ class Ledger:
             raise RuntimeError("This ledger is open already. Close it first, or use another one.")
         self._pid, self._spool = os.getpid(), Spool.create()
         self._older, self._answered = child_processes(), set()
-        self._finalizer = weakref.finalize(self, remove_in, self._pid, self._spool)
+        self._finalizer = weakref.finalize(self, remove_if_owner, self._pid, self._spool)
         open_ledgers.append(self)
-        tell_children()
+        announce_to_children()
         return self
 
     def close(self) -> None:
-        """Stop to count, and warn if something may have been missed."""
+        """Stop counting, and warn if something may have been missed."""
         self._close()
         self._warn()
 
@@ -97,29 +98,29 @@ class Ledger:
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._close()
-        if kind is None:  # an error is worth more than a warning; summary() has it still
+        if kind is None:  # after an error only summary() reports what was missed
             self._warn()
 
     @property
     def largest(self) -> float:
-        """Largest total epsilon of a row, rows being matched by content."""
+        """Largest total epsilon of a row; rows are matched by content."""
         self._collect()
         return max((total.epsilon for total in tuple(self._totals.values())), default=0.0)
 
     @property
     def upper(self) -> float:
-        """Sum of the epsilons of all calls, as if all had asked the same people."""
+        """Sum of the epsilons of all calls, as if every call had asked the same people."""
         self._collect()
         return math.fsum(epsilon for epsilon, _ in tuple(self._calls.values()))
 
     def summary(self, delta: float = 1e-6) -> str:
-        r"""Say in words what was spent, and what the ledger cannot know.
+        r"""Return a text with the budgets spent and the limits of this account.
 
         Parameters
         ----------
         delta : float, default=1e-6
-            The probability :math:`\delta'` that advanced composition may add. It is mentioned where it gives a smaller
-            epsilon than the sum.
+            The probability :math:`\delta'` that advanced composition may add. Advanced composition is shown only if it
+            gives a smaller epsilon than the sum.
 
         Returns
         -------
@@ -173,25 +174,25 @@ class Ledger:
             warnings.warn(" ".join(missed), UserWarning, stacklevel=3)
 
     def _missed(self):
-        """What may have been spent out of sight, a sentence each."""
+        """Return one sentence about each kind of spending that may have been missed."""
         found = []
-        if (lost := self._n_pickled - self._n_opened) > 0:
-            found.append(f"The ledger could not see what became of {lost} pickled estimators, perturbers or protocols: "
-                         "what they spend on another machine is not counted. If they were only saved or hashed, "
-                         "nothing is missing.")
+        if (n_lost := self._n_pickled - self._n_opened) > 0:
+            found.append(f"The ledger could not see what became of {n_lost} pickled estimators, perturbers or "
+                         "protocols: what they spend on another machine is not counted. If they were only saved or "
+                         "hashed, nothing is missing.")
         if self._n_silent:
             found.append(f"The ledger could not see {self._n_silent} child processes that were running before it was "
                          "opened and have worked since: what they spent is not counted. Start them inside.")
         if self._incomplete:
-            found.append("The ledger could not see all that other processes spent: their messages are incomplete.")
+            found.append("The ledger could not see all spending of other processes: their messages are incomplete.")
         return found
 
     def _close(self):
         if self._spool is None:
             return
         open_ledgers.remove(self)
-        tell_children()
-        if os.getpid() == self._pid:  # a forked child that leaves the block has nothing to collect
+        announce_to_children()
+        if os.getpid() == self._pid:  # only the process that opened the ledger receives messages
             self._collect(last=True)
             silent = (pid for pid in self._older if pid not in self._answered)
             self._n_silent += sum(has_worked(pid, self._older[pid]) for pid in silent)
@@ -210,7 +211,7 @@ class Ledger:
                     self._answered.add(sender)
                     self._read(kind, content)
                 self._incomplete |= last and self._spool.has_unfinished()
-            except FileNotFoundError:  # somebody has removed the folder
+            except FileNotFoundError:  # the folder was removed from outside
                 self._incomplete = True
 
     def _read(self, kind, content):
@@ -221,7 +222,7 @@ class Ledger:
         self._n_silent += kind == "silent"
 
     def _add(self, call, epsilon, delta, clients):
-        """Charge clients; the caller holds the lock."""
+        """Add a call's budget to the totals of its clients; the caller holds the lock."""
         before = self._calls.get(call, (0.0, 0.0))
         self._calls[call] = max(before[0], epsilon), max(before[1], delta)
         charge = _Total.of(epsilon, delta)
@@ -233,7 +234,7 @@ class Ledger:
             self._totals[client] = new
 
     def _receive(self, kind, content=b""):
-        """Take a message of this process, or send it home from a forked child."""
+        """Process a message of this process, or send it to the parent from a forked child."""
         if os.getpid() == self._pid:
             with self._lock:
                 self._read(kind, content)
@@ -251,12 +252,12 @@ class _Total(NamedTuple):
 
     @classmethod
     def of(cls, epsilon, delta):
-        """A single budget."""
+        """Return the sums of a single budget."""
         return cls(epsilon, delta, epsilon * math.tanh(epsilon / 2), epsilon**2)
 
     def plus(self, other):
-        """The sums of both."""
-        return _Total(*(mine + its for mine, its in zip(self, other)))
+        """Return the sums over both."""
+        return _Total(*(first + second for first, second in zip(self, other)))
 
     def advanced(self, delta):
         """Epsilon by advanced composition."""
@@ -267,7 +268,7 @@ _NOTHING = _Total(0.0, 0.0, 0.0, 0.0)
 
 
 def _in_words(totals, delta):
-    """The largest of some totals, composed both ways."""
+    """Describe the largest of several totals, by basic and by advanced composition."""
     epsilon, spent = max(total.epsilon for total in totals), max(total.delta for total in totals)
     text = f"epsilon {epsilon:.6g}, delta {min(spent, 1.0):.3g}"
     composed = max(min(total.epsilon, total.advanced(delta)) for total in totals)

@@ -1,13 +1,13 @@
-r"""Integer noise whose guarantee survives floating point.
+r"""Integer noise that keeps its privacy guarantee in floating point.
 
-A record is first an integer q on a public grid. The report is :math:`q + \mathrm{rint}(s\,n)` with n a standard Laplace
-or normal variable and s its scale in grid units. Because q is an integer this equals
-:math:`\mathrm{rint}(q + s\,n)`: post-processing of the ideal continuous mechanism on q, whose calibration therefore
-holds unchanged. What is left is that n is computed in floats, and :func:`laplace_slack` and :func:`gaussian_slack`
-bound by how much that can change the probability of any report.
+A record is first encoded as an integer q on a public grid. The report is :math:`q + \mathrm{rint}(s\,n)` with n a
+standard Laplace or normal variable and s its scale in grid units. Because q is an integer this equals
+:math:`\mathrm{rint}(q + s\,n)`. It is post-processing of the ideal continuous mechanism on q, so the calibration of
+that mechanism still holds. The only remaining error is that n is computed in floats: :func:`laplace_slack` and
+:func:`gaussian_slack` bound how much this can change the probability of any report.
 
-The variable n is the inverse CDF of a 127-bit uniform number made of two words: one bit is the sign, the others the
-magnitude. There is no rejection loop, and the number of words never depends on data.
+The variable n is the inverse CDF of a uniform number. Two 64-bit words supply one sign bit and 127 bits of magnitude.
+There is no rejection loop, and the number of words never depends on data.
 """
 
 import math
@@ -30,7 +30,7 @@ __all__ = [
 GAUSSIAN_REACH = 10.0  # standard deviations within which gaussian_slack holds
 LAPLACE_CLAMP = 40.0  # scales beyond the domain at which Laplace reports are clamped
 
-_CHUNK = 1 << 15  # values per block: the temporaries stay in the processor's cache
+_CHUNK = 1 << 15  # values per block, so that temporary arrays fit in the processor's cache
 _MAGNITUDE = np.uint64(2**63 - 1)
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
@@ -90,7 +90,7 @@ def gaussian_noise(high: np.ndarray, low: np.ndarray, scale: float) -> np.ndarra
 
 def integer_noise(law: Callable[..., np.ndarray], scale: float, shape: tuple[int, ...],
                   source: SystemWords | SeededWords) -> np.ndarray:
-    """Draw an array of integer noise.
+    """Return an array of integer noise.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def integer_noise(law: Callable[..., np.ndarray], scale: float, shape: tuple[int
     shape : tuple of int
         Shape of the result.
     source : SystemWords or SeededWords
-        Where the words come from, two for each value.
+        Source of random words; each value uses two.
 
     Returns
     -------
@@ -122,19 +122,19 @@ def integer_noise(law: Callable[..., np.ndarray], scale: float, shape: tuple[int
 
 
 def laplace_slack(scale: float, epsilon: float) -> float:
-    r"""Bound eta on how far float arithmetic moves the log-probability of a Laplace report.
+    r"""Bound eta on the error of the log-probability of a Laplace report in float arithmetic.
 
     Parameters
     ----------
     scale : float
         Scale s in grid units.
     epsilon : float
-        The budget, which bounds the depth at which a clamped report can lie.
+        The budget, which bounds the distance from a record to a clamped report.
 
     Returns
     -------
     float
-        Every report has a probability within :math:`e^{\pm\eta}` of the ideal one.
+        The probability of every report is within a factor :math:`e^{\pm\eta}` of its ideal value.
 
     Notes
     -----
@@ -142,9 +142,10 @@ def laplace_slack(scale: float, epsilon: float) -> float:
     any record. The float value of :math:`-s\log u` is off by at most :math:`s\,2^{-52}(1 + 1.5L)`: two roundings in
     u, one unit in the last place of the logarithm, one in the product. A cell of the rounding has width 1 and the
     density falls by :math:`e^{-1/s}` across it, so a displacement :math:`\Delta` of both its ends changes its
-    probability by a factor within :math:`e^{\pm 2\Delta(1 + 1/s)}` at most. A uniform number of 127 bits adds its
-    granularity: a cell at depth L holds :math:`2^{127}e^{-L}(1-e^{-1/s})` of them, a relative error of two over that.
-    The sum of both, times 2 for safety, is returned; :func:`skldp.privacy.noise_pmf` measures the truth.
+    probability by a factor within :math:`e^{\pm 2\Delta(1 + 1/s)}` at most. The granularity
+    of 127-bit uniform numbers adds a second error: a cell at distance L holds :math:`2^{127}e^{-L}(1-e^{-1/s})` of
+    them, and the relative error is two over that. The function returns the sum of both errors, times 2 for safety;
+    :func:`skldp.privacy.noise_pmf` computes the exact probabilities.
 
     Examples
     --------
@@ -152,14 +153,14 @@ def laplace_slack(scale: float, epsilon: float) -> float:
     >>> laplace_slack(65536.0, 1.0) < 1e-8
     True
     """
-    depth = LAPLACE_CLAMP + epsilon
-    displaced = 2 * scale * 2.0**-52 * (1 + 1.5 * depth) * (1 + 1 / scale)
-    grain = 2 * math.exp(depth) * 2.0**-127 / -math.expm1(-1 / scale)
-    return 2 * (displaced + grain)
+    distance = LAPLACE_CLAMP + epsilon
+    displacement = 2 * scale * 2.0**-52 * (1 + 1.5 * distance) * (1 + 1 / scale)
+    granularity = 2 * math.exp(distance) * 2.0**-127 / -math.expm1(-1 / scale)
+    return 2 * (displacement + granularity)
 
 
 def gaussian_slack(scale: float) -> float:
-    r"""Bound eta on how far float arithmetic moves the log-probability of a Gaussian coordinate.
+    r"""Bound eta on the error of the log-probability of a Gaussian coordinate in float arithmetic.
 
     Parameters
     ----------
@@ -169,14 +170,15 @@ def gaussian_slack(scale: float) -> float:
     Returns
     -------
     float
-        Every value within 10 standard deviations has a probability within :math:`e^{\pm\eta}` of the ideal one.
+        The probability of every value within 10 standard deviations is within a factor :math:`e^{\pm\eta}` of its ideal
+        value.
 
     Notes
     -----
     As for :func:`laplace_slack`, with L = 10: the float value of :math:`-s\Phi^{-1}(u/2)` is off by at most
     :math:`s\,2^{-50}(1 + L)`; the error of the inverse CDF itself, at most :math:`2^{-51}(1 + |n|)` against
     arbitrary-precision arithmetic, is part of it and is measured in the tests. Across a cell the density changes by
-    at most :math:`e^{(L + 1)/s}`. At depth L a cell holds about :math:`2^{127}\cdot 2\varphi(L)/s` uniform numbers.
+    at most :math:`e^{(L + 1)/s}`. At distance L a cell holds about :math:`2^{127}\cdot 2\varphi(L)/s` uniform numbers.
 
     Examples
     --------
@@ -184,12 +186,12 @@ def gaussian_slack(scale: float) -> float:
     >>> gaussian_slack(2.0**18) < 1e-7
     True
     """
-    depth = GAUSSIAN_REACH
-    steep = math.exp((depth + 1) / scale)
-    displaced = 2 * scale * 2.0**-50 * (1 + depth) * steep
-    density = 2 * math.exp(-depth**2 / 2) / math.sqrt(2 * math.pi)
-    grain = 2 * scale * steep * 2.0**-127 / density
-    return 2 * (displaced + grain)
+    distance = GAUSSIAN_REACH
+    density_ratio = math.exp((distance + 1) / scale)
+    displacement = 2 * scale * 2.0**-50 * (1 + distance) * density_ratio
+    density = 2 * math.exp(-distance**2 / 2) / math.sqrt(2 * math.pi)
+    granularity = 2 * scale * density_ratio * 2.0**-127 / density
+    return 2 * (displacement + granularity)
 
 
 def uniform_below(words: np.ndarray, n_values: int | np.ndarray) -> np.ndarray:
@@ -200,13 +202,14 @@ def uniform_below(words: np.ndarray, n_values: int | np.ndarray) -> np.ndarray:
     words : ndarray of uint64
         Uniform words.
     n_values : int or ndarray of uint64
-        How many values, below 2**32: one number for all words, or one for each.
+        Number of values, below 2**32: one for all words, or one for each word.
 
     Returns
     -------
     ndarray of int64
-        :math:`\lfloor \mathrm{word}\cdot n/2^{64}\rfloor`. Each value has :math:`\lfloor 2^{64}/n\rfloor` or one more
-        words, so its probability is within a factor :math:`1 \pm n2^{-64}` of 1/n; thresholds take that into account.
+        :math:`\lfloor \mathrm{word}\cdot n/2^{64}\rfloor`. Each value is the image of
+        :math:`\lfloor 2^{64}/n\rfloor` words or of one more, so its probability is within a factor
+        :math:`1 \pm n2^{-64}` of 1/n; thresholds take that into account.
 
     Examples
     --------
@@ -221,8 +224,8 @@ def uniform_below(words: np.ndarray, n_values: int | np.ndarray) -> np.ndarray:
 
 
 def uniform_pair(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """A 127-bit uniform number in (0, 1), as a float, from the low 63 bits of one word and all of another."""
-    # The high part alone has too few bits near zero, where the tail of the noise is decided: low supplies them.
+    """Return a 127-bit uniform number in (0, 1), as a float, from the low 63 bits of one word and all of another."""
+    # Numbers near zero give the tail of the noise; the 63 high bits alone are too coarse there.
     u = (high & _MAGNITUDE).view(np.int64).astype(np.float64)
     u *= 2.0**-63
     tail = low.astype(np.float64)

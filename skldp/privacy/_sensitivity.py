@@ -1,7 +1,7 @@
-r"""Sensitivities: how far apart the encodings of two records can be.
+r"""Sensitivities: the largest distance between the encodings of two records.
 
-Every function here is a maximum over *all* pairs of records of the public domain, with its proof in the docstring
-and a brute-force test. Nothing depends on data.
+Every function is a maximum over *all* pairs of records of the public domain, with its proof in the docstring and a
+brute-force test. Nothing depends on data.
 
 Moment reports encode :math:`\tilde v = (\kappa, x, w y)` with :math:`\|x\| \le R`, :math:`|y| \le R_y` as
 :math:`\mathrm{svec}(\tilde v \tilde v^T)`, the isometric half-vectorisation (off-diagonal entries times
@@ -39,7 +39,7 @@ def interval_sensitivity(bounds: tuple[float, float]) -> float:
 
     Notes
     -----
-    Two numbers of [a, b] differ by at most b - a, and the ends attain it.
+    Two numbers in [a, b] differ by at most b - a, attained at the ends.
 
     Examples
     --------
@@ -101,8 +101,9 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     :math:`(a + w^2y^2)^2 + (a' + w^2y'^2)^2 - 2(t + w^2yy')^2`, where :math:`a, a' \le A` are the squared norms of
     :math:`(\kappa, x)` and :math:`(\kappa, x')` and t is their inner product. When :math:`w^2R_y^2 \le A` it is
     :math:`\sqrt 2(R^2 + \kappa^2 + w^2R_y^2)`. It is attained if also :math:`\kappa^2 \le R^2 + w^2R_y^2` and x has at
-    least two coordinates; otherwise it is an upper bound. For one feature it is at most 1.42 times too large; a
-    :math:`\kappa` far above R and :math:`wR_y` makes it arbitrarily so, and is never a good choice.
+    least two coordinates; otherwise it is an upper bound. For one feature it is at most 1.42 times too large. If
+    :math:`\kappa` is far above R and :math:`wR_y` it can be arbitrarily too large; such a :math:`\kappa` is never a
+    good choice.
 
     Examples
     --------
@@ -113,15 +114,15 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     weight = check_positive(y_weight, "y_weight")
     kappa = check_nonnegative(intercept_weight, "intercept_weight")
     square = check_positive(norm, "norm") ** 2 + kappa**2
-    return math.sqrt(_largest_moment_gap(square, y_bound, 2 * weight**2, weight**4))
+    return math.sqrt(_largest_squared_distance(square, y_bound, 2 * weight**2, weight**4))
 
 
 def weighted_moment_sensitivity(norm: float, y_bound: float, cross_weight: float = 1.0,
                                 square_weight: float = 1.0) -> float:
-    r"""L2 sensitivity of the paper's statistic, with its weights of the blocks.
+    r"""L2 sensitivity of the statistic of Kulkarni et al. (2022), with its block weights.
 
-    The statistic is (svec(x x'), sqrt(c1) x y, sqrt(c2) y^2): the paper's sufficient statistics scaled so that all
-    blocks carry the same noise, c1 and c2 being its ratios of noise variances.
+    The statistic is (svec(x x'), sqrt(c1) x y, sqrt(c2) y^2): the paper's sufficient statistics, scaled so that all
+    blocks have the same noise. c1 and c2 are the paper's ratios of noise variances.
 
     Parameters
     ----------
@@ -142,19 +143,19 @@ def weighted_moment_sensitivity(norm: float, y_bound: float, cross_weight: float
     .. math:: F = a^2 + a'^2 - 2t^2 + c_1(ay^2 + a'y'^2 - 2tyy') + c_2(y^2 - y'^2)^2 .
 
     *Norms.* F grows with a and with a' for fixed t, so it is largest at a = a' = A, where t may be any number with
-    :math:`|t| \le A` (with one feature only :math:`t = \pm A` can be reached: then the result is an upper bound).
+    :math:`|t| \le A` (with one feature only :math:`t = \pm A` is possible: then the result is an upper bound).
 
     *The larger response.* If :math:`|y'| \le y`, then
     :math:`\partial F/\partial y = 2c_1(Ay - ty') + 4c_2y(y^2 - y'^2) \ge 0`: the larger one is at its bound, y = R_y.
 
-    *The angle.* With y' = -q the best t is :math:`s = \min(A, c_1R_yq/2)`, and q < 0 gives nothing better by the
-    symmetry (t, y') to (-t, -y'). So
+    *The angle.* With y' = -q the best t is :math:`s = \min(A, c_1R_yq/2)`, and q < 0 gives no larger value, by the
+    symmetry of (t, y') and (-t, -y'). So
 
     .. math:: F(q) = 2A^2 - 2s^2 + c_1A(R_y^2 + q^2) + 2c_1R_yqs + c_2(R_y^2 - q^2)^2, \quad 0 \le q \le R_y.
 
     *The smaller response.* Where :math:`s = c_1R_yq/2`, F is a convex quadratic of :math:`q^2`, largest at an end of
-    that range. Where s = A, :math:`F = c_1A(R_y + q)^2 + c_2(R_y^2 - q^2)^2`, whose only local maximum inside
-    solves :math:`q^2 - R_yq + c_1A/(2c_2) = 0` with the smaller root. Hence the maximum is at one of
+    that range. Where s = A, :math:`F = c_1A(R_y + q)^2 + c_2(R_y^2 - q^2)^2`; its only interior local maximum is
+    the smaller root of :math:`q^2 - R_yq + c_1A/(2c_2) = 0`. Hence the maximum is at one of
     :math:`q \in \{0, R_y, 2A/(c_1R_y), (R_y - \sqrt{R_y^2 - 2c_1A/c_2})/2\}`, where real and in :math:`[0, R_y]`.
 
     Examples
@@ -164,11 +165,11 @@ def weighted_moment_sensitivity(norm: float, y_bound: float, cross_weight: float
     1.22
     """
     square = check_positive(norm, "norm") ** 2
-    return math.sqrt(_largest_moment_gap(square, y_bound, cross_weight, square_weight))
+    return math.sqrt(_largest_squared_distance(square, y_bound, cross_weight, square_weight))
 
 
 def paper_moment_bound(norm: float, y_bound: float, cross_weight: float = 1.0, square_weight: float = 1.0) -> float:
-    r"""The bound on the same sensitivity published by Kulkarni et al. (2022), for comparison.
+    r"""Bound of Kulkarni et al. (2022) on :func:`weighted_moment_sensitivity`, for comparison.
 
     Parameters
     ----------
@@ -183,8 +184,8 @@ def paper_moment_bound(norm: float, y_bound: float, cross_weight: float = 1.0, s
 
     Notes
     -----
-    :math:`\sqrt{c_1^2R_y^4/2 + 2R^4 + 2c_1R_y^2R^2 + c_2R_y^4}` maximises the terms separately, at points that no
-    pair of records has together: safe, but above the exact :func:`weighted_moment_sensitivity`.
+    :math:`\sqrt{c_1^2R_y^4/2 + 2R^4 + 2c_1R_y^2R^2 + c_2R_y^4}` maximises each term separately. No
+    pair of records attains all these maxima: the bound is valid, but above the exact value.
 
     References
     ----------
@@ -203,10 +204,10 @@ def paper_moment_bound(norm: float, y_bound: float, cross_weight: float = 1.0, s
 
 def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float = 1.0, intercept_weight: float = 0.0,
                   recentre: bool = True) -> float:
-    r"""Radius of the smallest ball we know around all moment reports, for the sphere mechanism.
+    r"""Radius of the smallest known ball that contains all moment encodings, for the sphere mechanism.
 
-    The constant entry kappa^2 is not sent. With ``recentre`` the ball's centre is
-    (R^2/d) I on the x x' block and w^2 R_y^2 on the y y entry; without it, the origin.
+    The constant entry kappa^2 is not sent. With ``recentre`` the ball's centre is (R^2/d) I on the x x' block and
+    w^2 R_y^2 on the y y entry; otherwise it is the origin.
 
     Parameters
     ----------
@@ -240,22 +241,22 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
     >>> round((moment_radius(1.0, 1.0, 5, recentre=True) / 2) ** 2, 3)
     0.7
     """
-    top_u, top_v, kappa_square = _moment_tops(norm, y_bound, n_features, y_weight, intercept_weight)
-    centre_x, centre_y = (top_u / n_features, top_v) if recentre else (0.0, 0.0)
+    max_u, max_v, kappa_square = _moment_maxima(norm, y_bound, n_features, y_weight, intercept_weight)
+    centre_x, centre_y = (max_u / n_features, max_v) if recentre else (0.0, 0.0)
     return math.sqrt(
         max(
             (kappa_square + u + v) ** 2 - kappa_square**2
             - 2 * centre_x * u + n_features * centre_x**2
             - 2 * centre_y * v + centre_y**2
-            for u in (0.0, top_u)
-            for v in (0.0, top_v)
+            for u in (0.0, max_u)
+            for v in (0.0, max_v)
         )
     )
 
 
 def labelled_moment_radius(norm: float, n_features: int, y_weight: float = 1.0, intercept_weight: float = 0.0,
                            recentre: bool = True) -> float:
-    r"""Radius of the moment reports of records with labels -1 and 1.
+    r"""Radius of a ball that contains the moment encodings of records with labels -1 and 1.
 
     As :func:`moment_radius`, but y^2 = 1 is constant and is not sent either.
 
@@ -286,12 +287,12 @@ def labelled_moment_radius(norm: float, n_features: int, y_weight: float = 1.0, 
     >>> round(labelled_moment_radius(1.0, 8, recentre=False) ** 2, 12)
     3.0
     """
-    top_u, top_v, kappa_square = _moment_tops(norm, 1.0, n_features, y_weight, intercept_weight)
-    centre = top_u / n_features if recentre else 0.0
+    max_u, max_v, kappa_square = _moment_maxima(norm, 1.0, n_features, y_weight, intercept_weight)
+    centre = max_u / n_features if recentre else 0.0
     return math.sqrt(
         max(
-            (kappa_square + u + top_v) ** 2 - kappa_square**2 - top_v**2 - 2 * centre * u + n_features * centre**2
-            for u in (0.0, top_u)
+            (kappa_square + u + max_v) ** 2 - kappa_square**2 - max_v**2 - 2 * centre * u + n_features * centre**2
+            for u in (0.0, max_u)
         )
     )
 
@@ -302,15 +303,16 @@ def check_nonnegative(value, name):
     return 0.0 if value == 0 else check_positive(value, name)
 
 
-def _moment_tops(norm, y_bound, n_features, y_weight, intercept_weight):
+def _moment_maxima(norm, y_bound, n_features, y_weight, intercept_weight):
+    """Return the largest squared norm of x, the largest (w y)^2, and kappa^2."""
     check_integer(n_features, "n_features", 1)
     kappa = check_nonnegative(intercept_weight, "intercept_weight")
     scaled = check_positive(y_weight, "y_weight") * check_positive(y_bound, "y_bound")
     return check_positive(norm, "norm") ** 2, scaled**2, kappa**2
 
 
-def _largest_moment_gap(square, y_bound, c1, c2):
-    """Maximum of the squared distance F(q) over its candidates, see moment_sensitivity."""
+def _largest_squared_distance(square, y_bound, c1, c2):
+    """Maximum of F(q) over its candidates; F is derived in weighted_moment_sensitivity."""
     y_bound, c1, c2 = check_positive(y_bound, "y_bound"), check_positive(c1, "c1"), check_positive(c2, "c2")
     candidates = [0.0, y_bound]
     kink = 2 * square / (c1 * y_bound)
@@ -320,12 +322,12 @@ def _largest_moment_gap(square, y_bound, c1, c2):
     if discriminant >= 0:
         candidates.append((y_bound - math.sqrt(discriminant)) / 2)
 
-    def gap(q):
-        """Largest squared distance of moments, where the other response is q in size."""
+    def squared_distance(q):
+        """F(q): the largest squared distance of two statistics if the smaller response is q in absolute value."""
         inner = min(square, c1 * y_bound * q / 2)
         return (
             2 * square**2 - 2 * inner**2 + c1 * square * (y_bound**2 + q**2)
             + 2 * c1 * y_bound * q * inner + c2 * (y_bound**2 - q**2) ** 2
         )
 
-    return max(map(gap, candidates))
+    return max(map(squared_distance, candidates))

@@ -1,4 +1,4 @@
-"""What shuffling adds: the central guarantee of anonymous reports."""
+"""Privacy amplification by shuffling: the central guarantee of anonymous local reports."""
 
 import math
 
@@ -11,9 +11,8 @@ __all__ = ["shuffled_epsilon"]
 def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
     r"""Central epsilon of local reports that a trusted shuffler has put in random order.
 
-    When nobody can tell which report came from whom, each hides among the others. The reports, taken together and
-    without their order, are then (:func:`shuffled_epsilon`, delta)-differentially private in the central sense,
-    for the replacement of one record.
+    If no report can be linked to its sender, the set of all reports is
+    (:func:`shuffled_epsilon`, delta)-differentially private in the central sense, for the replacement of one record.
 
     Parameters
     ----------
@@ -28,12 +27,12 @@ def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
     Returns
     -------
     float
-        Never more than ``epsilon``: what holds locally holds centrally.
+        At most ``epsilon``, because the local guarantee implies the central one.
 
     Raises
     ------
     InvalidParameterError
-        Outside the theorem's domain :math:`\epsilon_0 \le \log(n/(16\log(2/\delta)))`, where it says nothing.
+        Outside the theorem's domain :math:`\epsilon_0 \le \log(n/(16\log(2/\delta)))`.
 
     Notes
     -----
@@ -42,8 +41,8 @@ def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
     .. math:: \epsilon = \log\left(1 + \frac{e^{\epsilon_0} - 1}{e^{\epsilon_0} + 1}
               \left(\frac{8\sqrt{e^{\epsilon_0}\log(4/\delta)}}{\sqrt n} + \frac{8e^{\epsilon_0}}{n}\right)\right).
 
-    It is an upper bound, within a small factor of what shuffling gives. It assumes that the shuffler is honest and
-    that nothing else links a report to a person: time of arrival, address, or a personal budget that few share.
+    It is an upper bound, within a small factor of the optimum. It assumes that the shuffler is honest and that nothing
+    else links a report to a person, such as its time of arrival, an address, or an unusual personal budget.
 
     References
     ----------
@@ -60,9 +59,9 @@ def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
     n_reports = check_integer(n_reports, "n_reports", 1)
     if not math.exp(min(epsilon, 700.0)) * 16 * math.log(2 / delta) <= n_reports:
         raise InvalidParameterError(
-            f"Shuffling {n_reports} reports of epsilon={epsilon:g} is outside the domain of the theorem, which asks "
-            f"for n_reports of at least 16 exp(epsilon) log(2/delta). Shuffle more reports together, or lower epsilon."
+            f"Shuffling {n_reports} reports of epsilon={epsilon:g} is outside the domain of the theorem, which needs "
+            f"n_reports of at least 16 exp(epsilon) log(2/delta). Shuffle more reports together, or lower epsilon."
         )
-    growth = math.exp(epsilon)
-    spread = 8 * math.sqrt(growth * math.log(4 / delta) / n_reports) + 8 * growth / n_reports
-    return min(epsilon, math.log1p(math.tanh(epsilon / 2) * spread))
+    odds = math.exp(epsilon)
+    factor = 8 * math.sqrt(odds * math.log(4 / delta) / n_reports) + 8 * odds / n_reports
+    return min(epsilon, math.log1p(math.tanh(epsilon / 2) * factor))

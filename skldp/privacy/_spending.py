@@ -1,4 +1,4 @@
-"""What the package tells the open ledgers: which rows were randomised, and for how much."""
+"""Messages to the open ledgers: which rows were randomised, and with which budget."""
 
 import contextlib
 import hashlib
@@ -14,40 +14,40 @@ import numpy as np
 
 from skldp.privacy._spool import Spool
 
-_VARIABLE = "SKLDP_LEDGERS"  # tells processes that are started inside where the ledgers are
-_ADDRESS = "_skldp_ledgers"  # the same inside of pickles, for processes that were running before
+_VARIABLE = "SKLDP_LEDGERS"  # folders of the open ledgers, inherited by processes started later
+_ADDRESS = "_skldp_ledgers"  # the same folders inside pickles, for processes that were already running
 _HEADER = struct.Struct("<16sdd")  # call, epsilon, delta
-_CLIENT = 20  # bytes: digest of the row, and which of the equal rows of a call it is
+_CLIENT = 20  # bytes: digest of the row, and its number among the equal rows of a call
 _FIRST = bytes(4)
 
 open_ledgers: list[Any] = []  # ledgers of this process or, in a forked child, of its parent
 _remote: dict[str, Spool] = {}  # ledgers of other processes, by folder
-_last_spent = 0.0  # time of the last call, which a ledger that this process hears of later may have missed
+_last_spent = 0.0  # time of the last call; a ledger that was open then but is registered later has missed it
 _thread = threading.local()
 
 
 class _Call:
-    """One call of the user's, within which every row is a client of its own."""
+    """One call by the user, in which every row is a separate client."""
 
     def __init__(self):
         self.id = os.urandom(16)
-        self.n_equal: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # rows so far, by ledger and digest
+        self.last: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # number of the last equal row, by key and digest
 
     def clients(self, rows, key):
-        """Digest of every row, and which of the equal rows of this call it is."""
-        n_equal = self.n_equal[key]
+        """Yield the digest of every row, followed by its number among the equal rows of this call."""
+        last = self.last[key]
         for digest in _digests(rows, key):
-            n_equal[digest] = number = n_equal.get(digest, -1) + 1
+            last[digest] = number = last.get(digest, -1) + 1
             yield digest + (number.to_bytes(4, "little") if number else _FIRST)
 
 
 def counting() -> bool:
-    """Whether a ledger is open here, so that :func:`spend` would do something."""
+    """Whether a ledger is open, so that :func:`spend` has an effect."""
     return bool(open_ledgers or _remote)
 
 
 def spend(epsilon: float, delta: float, rows: np.ndarray) -> None:
-    """Tell every open ledger that each row has been randomised once.
+    """Report to every open ledger that each row has been randomised once.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def spend(epsilon: float, delta: float, rows: np.ndarray) -> None:
     call = getattr(_thread, "call", None) or _Call()
 
     def message(key):
-        """What a ledger with this key is told."""
+        """Return the message to a ledger with this key."""
         return b"".join([_HEADER.pack(call.id, epsilon, delta), *call.clients(rows, key)])
 
     for ledger in tuple(open_ledgers):
@@ -74,14 +74,14 @@ def spend(epsilon: float, delta: float, rows: np.ndarray) -> None:
 
 
 def read_message(content):
-    """Call, epsilon, delta and the clients of a message about something spent."""
+    """Return the call, epsilon, delta and clients of a "spent" message."""
     starts = range(_HEADER.size, len(content), _CLIENT)
     return *_HEADER.unpack_from(content), [content[start:start + _CLIENT] for start in starts]
 
 
 @contextlib.contextmanager
 def one_call() -> Iterator[None]:
-    """Take everything that is spent inside for one call: its rows are different clients, even where they are equal."""
+    """Count everything that is spent inside as one call: equal rows are then different clients."""
     outer = getattr(_thread, "call", None)
     _thread.call = _Call()
     try:
@@ -91,7 +91,7 @@ def one_call() -> Iterator[None]:
 
 
 class Counted:
-    """Mixin: pickles that are made while a ledger is open tell the process that opens them where it is."""
+    """Mixin that stores the folders of the open ledgers in pickles, so that the process that loads one can report."""
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
@@ -107,7 +107,7 @@ class Counted:
 
 
 def _note_pickled():
-    """Folders of the open ledgers, which are told that a pickle was made."""
+    """Report a pickle to the open ledgers, and return their folders."""
     for ledger in tuple(open_ledgers):
         ledger._receive("pickled")
     for spool in tuple(_remote.values()):
@@ -116,17 +116,17 @@ def _note_pickled():
 
 
 def _note_opened(folders):
-    """Tell the ledgers of a pickle that it was opened, and count for them from now on."""
+    """Report to the ledgers named in a pickle that it was opened, and register them."""
     own = {str(ledger._spool.folder): ledger for ledger in tuple(open_ledgers) if ledger._spool}
     for folder in folders:
         if folder in own:
             own[folder]._receive("opened")
-        elif folder in _remote or _listen(folder):
+        elif folder in _remote or _register(folder):
             _send(_remote[folder], "opened")
 
 
 def _send(spool, kind, content=b""):
-    """Send a message to another process, or forget its ledger if it was closed."""
+    """Send a message to another process, or unregister its ledger if that was closed."""
     if not spool.send(kind, content):
         _remote.pop(str(spool.folder), None)
 
@@ -135,15 +135,15 @@ def _folders():
     return [str(ledger._spool.folder) for ledger in tuple(open_ledgers) if ledger._spool] + list(_remote)
 
 
-def tell_children():
-    """Let processes that are started from now on know of the open ledgers."""
+def announce_to_children():
+    """Store the folders of the open ledgers in the environment of processes that are started from now on."""
     os.environ[_VARIABLE] = "\n".join(_folders())
     if not os.environ[_VARIABLE]:
         del os.environ[_VARIABLE]
 
 
 def _digests(rows, key):
-    """Digests of the contents of rows; numbers of any type that are equal have equal digests."""
+    """Return the digests of rows; equal numbers have equal digests, also if their types differ."""
     rows = np.asarray(rows)
     if rows.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
@@ -156,15 +156,15 @@ def _digests(rows, key):
     return (hashlib.blake2b(content, digest_size=16, key=key).digest() for content in contents)
 
 
-def _listen(folder):
-    """Count for the ledger at a path from now on; False if there is none."""
+def _register(folder):
+    """Report to the ledger at a path from now on; return False if there is none."""
     if (spool := Spool.find(folder)) is None:
         return False
     _remote[folder] = spool
-    if _last_spent >= spool.opened_at():
+    if _last_spent >= spool.created_at():
         _send(spool, "silent")
     return True
 
 
 for _path in filter(None, os.environ.get(_VARIABLE, "").split("\n")):
-    _listen(_path)
+    _register(_path)

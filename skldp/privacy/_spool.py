@@ -1,4 +1,4 @@
-"""How other processes tell a ledger what they spent: one file for each message, in a folder that the ledger made."""
+"""Messages from other processes to a ledger: one file for each message, in a folder created by the ledger."""
 
 import os
 import shutil
@@ -7,61 +7,61 @@ import tempfile
 from pathlib import Path
 
 _KEY, _PART = "key", ".part"
-_IDLE = 5e-5  # seconds that a worker needs to wake up and sleep again; a task that reports one value takes 2e-4
+_IDLE = 5e-5  # processor seconds of a worker that wakes up and has no task; a task that reports one value takes 2e-4
 
 
 class Spool:
-    """Folder of a ledger, which any process of the same user that knows its path can write to.
+    """Message folder of a ledger. Any process of the same user that knows its path can write to it.
 
     Parameters
     ----------
     folder : str or Path
-        Where the messages go.
+        Path of the folder.
     key : bytes
-        Key of the digests, so that every process gives a row the same digest.
+        Key of the digests, shared so that a row has the same digest in every process.
     """
 
     def __init__(self, folder, key):
         self.folder, self.key = Path(folder), key
 
-    def opened_at(self):
-        """When the folder got its key, in seconds of the system's clock."""
+    def created_at(self):
+        """Time at which the key was written, in seconds of the system's clock."""
         return (self.folder / _KEY).stat().st_mtime
 
     @classmethod
     def create(cls):
-        """Make a folder that nobody else can read, with a fresh key in it."""
+        """Create a folder that only this user can read, with a fresh key in it."""
         spool = cls(tempfile.mkdtemp(prefix="skldp-ledger-"), os.urandom(32))
         (spool.folder / _KEY).write_bytes(spool.key)
         return spool
 
     @classmethod
     def find(cls, folder):
-        """The spool at a path; None where there is none, as on another machine or after the ledger was closed."""
+        """Return the spool at a path, or None if there is none (on another machine, or after the ledger was closed)."""
         try:
             return cls(folder, (Path(folder) / _KEY).read_bytes())
         except OSError:
             return None
 
     def send(self, kind, content=b""):
-        """Leave a message.
+        """Write a message.
 
         Returns
         -------
         bool
-            False where the folder is gone, because the ledger was closed.
+            False if the folder no longer exists because the ledger was closed.
         """
         path = self.folder / f"{kind}-{os.getpid()}-{os.urandom(8).hex()}"
         part = path.with_name(path.name + _PART)
         try:
             part.write_bytes(content)
-            part.replace(path)  # a message is there as a whole or not at all
+            part.replace(path)  # atomic: no reader sees half a message
         except FileNotFoundError:
             return False
         return True
 
     def receive(self):
-        """Yield the kind, the process and the content of every message, and remove it."""
+        """Yield the kind, the sender's process id and the content of every message, and remove it."""
         for path in sorted(self.folder.iterdir()):
             kind, *sender = path.name.split("-")
             if len(sender) == 2 and path.suffix != _PART:
@@ -70,7 +70,7 @@ class Spool:
                 yield kind, int(sender[0]), content
 
     def has_unfinished(self):
-        """Whether there is a message whose sender ended, or still is, in the middle of writing."""
+        """Whether a message is incomplete: its sender is still writing, or ended while writing."""
         return any(path.suffix == _PART for path in self.folder.iterdir())
 
     def remove(self):
@@ -78,27 +78,27 @@ class Spool:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def remove_in(pid, spool):
-    """Remove a folder if this is still the process that made it: a forked child must leave it alone."""
+def remove_if_owner(pid, spool):
+    """Remove the folder, but only in the process that created it: a forked child must keep it."""
     if os.getpid() == pid:
         spool.remove()
 
 
 def child_processes():
-    """Living processes that multiprocessing or joblib started here, with the seconds of work of each so far."""
-    processes = sys.modules.get("multiprocessing.process")  # not loaded: there are none
+    """Return, by process id, the processor seconds of the running processes that multiprocessing or joblib started."""
+    processes = sys.modules.get("multiprocessing.process")  # if not loaded, there are no children
     children = processes.active_children() if processes else []
-    return {child.pid: _seconds_of_work(child.pid) for child in children}
+    return {child.pid: _processor_seconds(child.pid) for child in children}
 
 
 def has_worked(pid, before):
-    """Whether a process may have done something since it had worked for that many seconds."""
-    now = _seconds_of_work(pid)
+    """Whether a process may have worked since its processor time was ``before``."""
+    now = _processor_seconds(pid)
     return now is None or before is None or abs(now - before) > _IDLE
 
 
-def _seconds_of_work(pid):
-    """Processor time of the threads of a process, where the system tells it; else None."""
+def _processor_seconds(pid):
+    """Processor time of the threads of a process, or None if the system does not provide it."""
     try:
         return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
     except (OSError, ValueError, IndexError):

@@ -1,8 +1,8 @@
 r"""Integer thresholds for mechanisms with two levels of probability.
 
-A level is chosen by comparing a uniform 64-bit word with a threshold. The thresholds here are computed from
-:math:`e^\epsilon` in exact rational arithmetic and rounded to the private side, so that epsilon holds exactly for the
-integers that are compared.
+A level is chosen by comparing a uniform 64-bit word with a threshold. The thresholds are computed from
+:math:`e^\epsilon` in rational arithmetic and rounded towards more privacy, so that the integers that are compared
+satisfy epsilon without any rounding error.
 """
 
 import decimal
@@ -16,12 +16,12 @@ WORD = 2**64
 
 
 def exp_lower(epsilon: float) -> Fraction:
-    r"""A rational number below :math:`e^\epsilon` by a relative :math:`10^{-50}` or less.
+    r"""Rational lower bound of :math:`e^\epsilon` with a relative error of at most :math:`10^{-50}`.
 
     Parameters
     ----------
     epsilon : float
-        Taken at its exact binary value.
+        Its binary value is used, without decimal rounding.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def flip_threshold(epsilon: float) -> int:
     Returns
     -------
     int
-        Rounded up, so the bit is flipped at least as often as epsilon asks.
+        Rounded up, so the bit is flipped at least as often as epsilon requires.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def near_threshold(epsilon: float, near: int, far: int, slack: Fraction | int = 
     epsilon : float
         Budget of the report.
     near, far : int
-        Numbers of values in the near and in the far set (only their ratio matters).
+        Numbers of values in the near set and in the far set; only their ratio matters.
     slack : Fraction, default=0
-        Every value of a set has a probability within a factor (1 - slack, 1 + slack) of uniform.
+        The probability of each value within its set is (1 - slack) to (1 + slack) times uniform.
 
     Returns
     -------
@@ -87,8 +87,8 @@ def near_threshold(epsilon: float, near: int, far: int, slack: Fraction | int = 
     """
     if 8 * slack > epsilon:
         raise InvalidParameterError(
-            f"epsilon={epsilon!r} is too small for this many categories or levels: 64-bit words cannot keep it. "
-            f"Raise epsilon or use fewer."
+            f"epsilon={epsilon!r} is too small for this many categories or levels: 64-bit words are not precise "
+            f"enough. Raise epsilon or use fewer."
         )
     odds = exp_lower(epsilon) * Fraction(near, far) * (1 - slack) / (1 + slack)
     return int(WORD * odds / (1 + odds))

@@ -1,4 +1,4 @@
-"""Where random words come from: the operating system, or a seeded stream for simulations."""
+"""Sources of random 64-bit words: the operating system, or a seeded stream for simulations."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.Rand
 class SystemWords:
     """Random words from the operating system's cryptographic generator.
 
-    There is no state in user space, so parent and child of a fork never share noise.
+    It keeps no state in user space, so the parent and child of a fork never share noise.
 
     Examples
     --------
@@ -36,12 +36,12 @@ class SystemWords:
 
 
 class SeededWords:
-    """A reproducible stream of words for simulations. It protects nobody.
+    """Reproducible stream of words for simulations. It gives no privacy.
 
     Parameters
     ----------
     key : bytes
-        Whatever the stream depends on.
+        Seed of the stream.
 
     Examples
     --------
@@ -65,16 +65,16 @@ class SeededWords:
 
 def word_source(random_state: RandomState | SystemWords | SeededWords,
                 *context: str | np.ndarray) -> SystemWords | SeededWords:
-    """Turn a ``random_state`` into a source of words, bound to what it will protect.
+    """Return a source of words for a ``random_state`` and the data it will randomise.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator, numpy.random.RandomState or a source
-        ``None`` is fresh entropy of the operating system at every call. An int is a simulation: one stream keyed by
-        the seed **and the context**. A generator contributes one draw to that key. A source is returned as it is.
+        ``None`` uses fresh entropy of the operating system at every call. An int is for simulations: one stream keyed
+        by the seed **and the context**. A generator contributes one draw to that key. A source is returned unchanged.
     context : str or ndarray
-        What the noise is for: the mechanism's description and the values. Other data or another budget with the same
-        seed gives independent noise, so that the difference of two seeded releases reveals nothing simple.
+        The mechanism's description and the values. Other data or another budget with the same seed gives independent
+        noise, so the noise does not cancel in the difference of two seeded releases.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def word_source(random_state: RandomState | SystemWords | SeededWords,
 
 
 def _absorb(key, data):
-    # The length goes first, so that no two different sequences of items feed the same bytes.
+    # Each item is preceded by its length, so that different sequences of items never give the same bytes.
     key.update(len(data).to_bytes(8, "little"))
     key.update(data)
 

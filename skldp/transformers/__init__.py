@@ -1,1 +1,1 @@
-"""Transformers for Pipelines: perturbers of records, and scalers that learn nothing from them."""
+"""scikit-learn transformers: perturbers that randomise records, and a scaler with public bounds."""

@@ -1,4 +1,4 @@
-"""scikit-learn transformers over the mechanisms of categories."""
+"""scikit-learn transformers that randomise categories."""
 
 import warnings
 from typing import Any
@@ -20,7 +20,7 @@ from skldp.transformers._perturbers import BasePerturber, private_table
 
 
 class CategoryPerturber(BasePerturber):
-    """What the perturbers of categories share: one mechanism for each column, the budget split between them."""
+    """Base class of the perturbers of categories: one mechanism for each column, which share the budget equally."""
 
     _mechanism: type
 
@@ -44,7 +44,7 @@ class CategoryPerturber(BasePerturber):
         if counting():
             columns = [known[codes[:, j]] for j, known in enumerate(self.categories_)]
             spend(self.epsilon_, self.delta_, np.column_stack(columns))
-        # One source for all columns: a source of its own for each would repeat the noise of equal columns.
+        # One source for all columns: with separate sources, equal columns would get the same noise.
         source = word_source(self.random_state, type(self).__name__, repr(self.mechanism_), codes)
         reports = [mechanism.randomize(codes[:, j], source) for j, mechanism in enumerate(self.mechanism_)]
         return self._decode(reports)
@@ -53,7 +53,7 @@ class CategoryPerturber(BasePerturber):
         return np.concatenate(reports, axis=1)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the output columns: the input column's name and the category.
+        """Return the names of the output columns: the input column's name and the category.
 
         Parameters
         ----------
@@ -76,17 +76,17 @@ class CategoryPerturber(BasePerturber):
 
 
 class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
-    """Report each category truly with high probability, else a uniformly random other one.
+    """Report the true category with high probability, else a uniformly random other one.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
     categories : None, list, or list of lists, default=None
-        The public categories: one list for all columns, or one for each. ``None`` reads them off the data and warns.
+        The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
     mechanism_ : tuple of RandomizedResponse
         The randomiser of each column.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -122,17 +122,17 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
 
 
 class SubsetSelectionPerturber(CategoryPerturber):
-    """Report a random subset of the categories that leans toward the true one, as a 0/1 matrix.
+    """Report a random subset of the categories, likely to contain the true one, as a 0/1 matrix.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
     categories : None, list, or list of lists, default=None
-        The public categories: one list for all columns, or one for each. ``None`` reads them off the data and warns.
+        The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class SubsetSelectionPerturber(CategoryPerturber):
     mechanism_ : tuple of SubsetSelection
         The randomiser of each column.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -171,10 +171,10 @@ class UnaryEncodingPerturber(CategoryPerturber):
     epsilon : float, default=1.0
         Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
     categories : None, list, or list of lists, default=None
-        The public categories: one list for all columns, or one for each. ``None`` reads them off the data and warns.
+        The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class UnaryEncodingPerturber(CategoryPerturber):
     mechanism_ : tuple of UnaryEncoding
         The randomiser of each column.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

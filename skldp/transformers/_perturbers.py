@@ -1,4 +1,4 @@
-"""scikit-learn transformers over the mechanisms of values and vectors: private reports inside any Pipeline."""
+"""scikit-learn transformers that randomise values and vectors."""
 
 import math
 from typing import Any, Self
@@ -18,16 +18,16 @@ from skldp.privacy._spending import Counted, spend
 
 
 def private_table(transformer, X, reset):
-    """Private records as a plain table. Only their public shape and column names can be wrong, as in scikit-learn.
+    """Return private records as a plain table; check only their public shape and column names, as scikit-learn does.
 
     Parameters
     ----------
     transformer : estimator
-        Which remembers the number and names of columns.
+        Stores the number and names of columns.
     X : array-like of shape (n_clients, n_features)
         Records in any container.
     reset : bool
-        Whether the columns are learned, or compared with those that were.
+        Whether to store the number and names of columns, or compare them with those stored.
 
     Returns
     -------
@@ -39,19 +39,19 @@ def private_table(transformer, X, reset):
                          "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one record.")
     table = as_table(values, None if reset or not is_ragged(values) else transformer.n_features_in_)
     validate_data(transformer, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset)
-    # Zeros of the same shape: scikit-learn's own messages about numbers of rows and columns, without a value in them.
+    # Zeros of the same shape: scikit-learn's errors about the numbers of rows and columns then show no private value.
     check_array(np.broadcast_to(0.0, table.shape), estimator=transformer)
     return table
 
 
 def refuse_complex(X):
-    """Refuse complex columns where a transformer is fitted, as scikit-learn does: a type is public."""
+    """Refuse complex columns in ``fit``, as scikit-learn does; the type of the columns is public."""
     if as_values(X).dtype.kind == "c":
         raise ValueError("Complex data not supported. Pass columns of real numbers or of categories.")
 
 
 class BasePerturber(TransformerMixin, Counted, BaseEstimator):
-    """What all perturbers share: fitting learns nothing but the number of columns.
+    """Base class of all perturbers. Fitting only stores the number and names of the columns.
 
     Asking the same person twice spends epsilon twice: transform each record once.
     """
@@ -64,7 +64,7 @@ class BasePerturber(TransformerMixin, Counted, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
-            Only its shape and column names are used, unless the categories are left to be read off it.
+            Only its shape and column names are used, unless the categories are read from it.
         y : ignored
             Present for scikit-learn's API.
 
@@ -133,7 +133,7 @@ class BasePerturber(TransformerMixin, Counted, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = True  # what is no number does not raise
+        tags.input_tags.string = True  # strings become NaN without an error
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -149,14 +149,14 @@ class LaplacePerturber(OneToOneFeatureMixin, BasePerturber):
         Public interval of every column.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
     mechanism_ : Laplace
         The randomiser of one value.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -191,21 +191,21 @@ class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
         Public interval of every column.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
     mechanism_ : SquareWave
-        The randomiser of one value; ``mechanism_.unbiased`` corrects the raw reports' shrinkage.
+        The randomiser of one value; ``mechanism_.unbiased`` corrects the shrinkage of the reports.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    The reports are values on the grid, up to the half-window outside the bounds. Their distribution is not the records'
-    plus noise of mean zero: use an estimator that knows the mechanism.
+    The reports are values on the grid, up to half a window outside the bounds. They are not the records plus noise of
+    mean zero: use an estimator that models the mechanism.
 
     Examples
     --------
@@ -235,17 +235,17 @@ class GaussianPerturber(OneToOneFeatureMixin, BasePerturber):
     delta : float, default=1e-5
         Failure probability, well below one over the number of clients.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are shortened to it.
+        Public bound on the Euclidean norm of a row; longer rows are clipped to it.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
     mechanism_ : Gaussian
         The randomiser of one row.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -279,17 +279,17 @@ class SpherePerturber(OneToOneFeatureMixin, BasePerturber):
     epsilon : float, default=1.0
         Budget of a row (a client); ``inf`` for no noise.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are shortened to it.
+        Public bound on the Euclidean norm of a row; longer rows are clipped to it.
     random_state : None, int, Generator or RandomState, default=None
         ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports, other data get independent noise.
+        and parameters give the same reports; other data get independent noise.
 
     Attributes
     ----------
     mechanism_ : Sphere
         The randomiser of one row.
     epsilon_, delta_ : float
-        What each client pays.
+        Budget spent by each client.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

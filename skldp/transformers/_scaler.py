@@ -1,4 +1,4 @@
-"""A scaler that learns nothing: public bounds into a ball."""
+"""Scaler with public bounds, which learns nothing from the data."""
 
 import math
 from typing import Any, Self
@@ -15,7 +15,7 @@ from skldp.transformers._perturbers import private_table, refuse_complex
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Map public bounds of each feature into a ball of radius ``data_norm``.
+    r"""Scale features with public bounds so that every row lies in a ball of radius ``data_norm``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.data_norm = data_norm
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Check the bounds against the number of features; nothing is learned from X.
+        """Compute the scale from the bounds and the number of features; nothing is learned from X.
 
         Parameters
         ----------
@@ -92,12 +92,12 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return np.clip(deviation, -self._half_width, self._half_width) * self.scale_
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """Map points of the ball back to the features' scale, without clipping.
+        """Map points of the ball back to the scale of the features, without clipping.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Transformed records, or reports about them.
+            Transformed records, or reports of them.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The influence of forged reports against what forged reports do."""
+"""Compare the influence bound with the effect of forged reports."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,12 @@ def rng():
 
 
 def shift(estimator, reports, fakes, name):
-    """How far a posterior mean moves when forged reports join."""
+    """Shift of a posterior mean caused by adding forged reports."""
     before = clone(estimator).fit_reports(reports).posterior_.mean()[name]
     return clone(estimator).fit_reports(np.concatenate([reports, fakes])).posterior_.mean()[name] - before
 
 
-def test_randomised_response_is_pulled_as_far_as_it_says(rng):
+def test_the_bound_for_randomised_response_is_close(rng):
     model = LDPHistogram(categories=range(4), mechanism="rr", epsilon=1.0, random_state=0)
     reports = model.privatize(rng.choice(4, p=[0.4, 0.3, 0.2, 0.1], size=(20_000, 1)))
     bound = model.fit_reports(reports).influence_bound(200)["frequencies"]
@@ -35,7 +35,7 @@ def test_randomised_response_is_pulled_as_far_as_it_says(rng):
     np.testing.assert_allclose(bound, 200 * (1 - share) / (20_000 * (p - q)), rtol=0.2)
 
 
-def test_a_mean_is_pulled_as_far_as_it_says(rng):
+def test_the_bound_for_a_mean_is_close(rng):
     model = LDPGaussian(epsilon=1.0, bounds=(-4, 4), random_state=0)
     reports = model.privatize(rng.normal(0.5, 1.0, size=(20_000, 1)))
     bound = model.fit_reports(reports).influence_bound(200)["mean"]
@@ -45,11 +45,11 @@ def test_a_mean_is_pulled_as_far_as_it_says(rng):
 
 
 @pytest.mark.parametrize("mechanism", ["subset", "oue"])
-def test_bits_are_pulled_as_far_as_they_say(mechanism, rng):
+def test_the_bound_for_bits_is_close(mechanism, rng):
     model = LDPHistogram(categories=range(6), mechanism=mechanism, epsilon=1.0, likelihood="counts", random_state=0)
     reports = model.privatize(rng.choice(6, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1], size=(20_000, 1)))
     bound = model.fit_reports(reports).influence_bound(200)["frequencies"]
-    # Forged reports that contain the first category, and else what a report must have.
+    # Forged reports that contain the first category, and as many others as a valid report needs.
     ones = model.protocol_.randomizer.ones_range[0] if mechanism == "subset" else 1
     fake = np.zeros((200, 6), dtype=np.uint8)
     fake[:, 0] = 1
@@ -60,7 +60,7 @@ def test_bits_are_pulled_as_far_as_they_say(mechanism, rng):
 
 
 @pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"collect": "inputs"}])
-def test_no_set_of_forged_records_pulls_a_coefficient_farther(options, rng):
+def test_forged_records_do_not_exceed_the_bound_of_a_coefficient(options, rng):
     model = LDPBayesLinearRegression(epsilon=3.0, inference="laplace", random_state=0, **options)
     X, y = 0.4 * rng.normal(size=(20_000, 2)), np.zeros(20_000)
     y[:] = 0.5 * X[:, 0] + 0.2 * rng.normal(size=20_000)
@@ -73,7 +73,7 @@ def test_no_set_of_forged_records_pulls_a_coefficient_farther(options, rng):
 
 
 def test_a_sphere_of_forged_reports_attains_the_bound(rng):
-    """The worst report, found along the slopes: the bound is not loose."""
+    """The worst report is along the slopes; it shows that the bound is tight."""
     model = LDPBayesLinearRegression(epsilon=3.0, inference="laplace", random_state=0)
     X = 0.4 * rng.normal(size=(20_000, 2))
     reports = model.privatize(X, 0.5 * X[:, 0] + 0.2 * rng.normal(size=20_000))
@@ -133,7 +133,7 @@ def test_the_reach_of_linear_functions(protocol, rng):
         assert (values >= 1.01 * low).all() and (values <= 1.01 * high).all()
 
 
-def test_bad_numbers():
+def test_invalid_numbers_raise():
     with pytest.raises(NotFittedError):
         LDPGaussian().influence_bound(1)
     model = LDPGaussian(inference="laplace", random_state=0).fit(np.zeros((10, 1)))

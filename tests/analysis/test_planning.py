@@ -1,4 +1,4 @@
-"""Planned numbers of reports against simulated studies, against enumeration, and against the models' own curvature."""
+"""Compare planned numbers of reports with simulated studies, enumeration, and the curvature of the models."""
 
 import itertools
 
@@ -25,7 +25,7 @@ from skldp.protocols._tallies import Tally
 
 CATEGORIES = list(range(4))
 SHORT = {"n_draws": 400}
-NORMAL = {"inference": "laplace"}  # fast, and for so many reports as good
+NORMAL = {"inference": "laplace"}  # fast, and accurate for this many reports
 
 
 def normal(n, rng):
@@ -66,7 +66,7 @@ def test_a_study_of_that_size_has_intervals_of_that_width(study):
     estimator, width, parameter, assumptions, records = STUDIES[study]
     n = required_reports(estimator, width, parameter=parameter, **assumptions)
     widths = []
-    # A regression learns its own design, which makes the widths of single studies differ by 7 %, others by 1 %.
+    # A regression also estimates Cov(x), so its widths differ by 7 % between studies; others differ by 1 %.
     for seed in range(8 if parameter == "coef" else 3):
         X, y = records(n, np.random.default_rng(seed))
         estimator.set_params(random_state=seed).fit(X, y)
@@ -92,7 +92,7 @@ def test_the_cells_of_a_value_are_a_distribution(mechanism):
     (LDPBayesLinearRegression(), {"feature_std": 0.4, "sigma": 0.2}, 0.25),
     (LDPBayesLinearRegression(collect="inputs"), {"feature_std": 0.4, "sigma": 0.2}, 0.25),
 ], ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "")
-def test_without_noise_it_is_the_textbook_number(estimator, assumptions, variance):
+def test_without_noise_the_number_is_the_textbook_one(estimator, assumptions, variance):
     estimator.set_params(epsilon=np.inf)
     expected = variance * (2 * ndtri(0.95) / 0.01) ** 2
     assert required_reports(estimator, 0.01, **assumptions) == pytest.approx(expected, rel=0.01)
@@ -106,7 +106,7 @@ def test_a_frequency_agrees_with_the_information_of_all_reports(mechanism, kind)
     chances = np.array([np.exp(randomizer.log_prob(reports, np.full(len(reports), x))) for x in range(d)]).T @ truth
     contrast = randomizer.ratio - 1
     scores = contrast * reports / (1 + contrast * reports @ truth)[:, None]
-    # The frequencies sum to one: the last is what the others leave.
+    # The frequencies sum to one, so the last is one minus the others.
     free = scores[:, :-1] - scores[:, -1:]
     variance = np.linalg.inv((free * chances[:, None]).T @ free)[0, 0]
     model = LDPHistogram(epsilon=epsilon, categories=range(d), mechanism=mechanism, likelihood="exact")
@@ -114,7 +114,7 @@ def test_a_frequency_agrees_with_the_information_of_all_reports(mechanism, kind)
                                                                          rel=1e-4)
 
 
-def test_counts_tell_a_little_less_than_reports():
+def test_counts_have_slightly_less_information_than_reports():
     model = LDPHistogram(epsilon=4.0, categories=range(50), mechanism="oue", likelihood="exact")
     exact = required_reports(model, 0.01, frequency=0.02)
     counts = required_reports(model.set_params(likelihood="counts"), 0.01, frequency=0.02)
@@ -135,7 +135,7 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(collect, intercept
     joint = np.block([[s**2 * np.eye(2), w * s**2 * coef[:, None]],
                       [w * s**2 * coef[None], np.array([[w**2 * (s**2 * coef @ coef + sigma**2)]])]])
     curvature = []
-    for n in (1, 2):  # what is linear in the number of reports is theirs; the rest is the prior's
+    for n in (1, 2):  # the difference is the curvature of one report, without the prior
         model = LinearModel(Aggregate({protocol: Tally(0, np.zeros(1))}))
         model.likelihoods = [_expected_likelihood(estimator, protocol, joint, n)]
         theta = np.append(model.coordinates.start(coef, s**2 * np.eye(2)), sigma)
@@ -148,7 +148,7 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(collect, intercept
 
 
 def _expected_likelihood(estimator, protocol, joint, n):
-    """The likelihood of n reports whose mean is what it is expected to be."""
+    """Likelihood of n reports with a mean equal to its expectation."""
     from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
 
     likelihood = object.__new__(MomentLikelihood if estimator.collect == "statistics" else RecordLikelihood)
@@ -164,7 +164,7 @@ def _expected_likelihood(estimator, protocol, joint, n):
     return likelihood
 
 
-def test_narrower_surer_and_more_private_need_more():
+def test_less_width_more_confidence_or_more_privacy_needs_more_reports():
     def plan(epsilon=1.0, width=0.1, level=0.9, **options):
         return required_reports(LDPGaussian(epsilon=epsilon), width, level=level, std=1.0, **options)
 
@@ -199,6 +199,6 @@ def test_narrower_surer_and_more_private_need_more():
     (LDPBayesLinearRegression(), {"width": 0.1, "feature_std": 0.2, "sigma": 3.0}, "do not fit in bounds_y"),
     (LDPBayesLinearRegression(), {"width": 0.1, "feature_std": 0.2, "sigma": 0.1, "coef": [1, 2]}, "coef must be"),
 ])
-def test_bad_input_is_a_sentence(estimator, arguments, sentence):
+def test_invalid_input_raises(estimator, arguments, sentence):
     with pytest.raises(InvalidParameterError, match=sentence):
         required_reports(estimator, **arguments)

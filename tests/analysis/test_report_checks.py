@@ -1,4 +1,4 @@
-"""Lies that are crude are seen; honest collections are left alone, whatever the records are."""
+"""Report checks detect crude forgeries, and accept honest collections for any records."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def every_report(protocol):
 
 
 def probabilities(protocol, records):
-    """Probability of every report given every record."""
+    """Probabilities of all reports given each record."""
     reports, mechanism = every_report(protocol), protocol.randomizer
     if isinstance(protocol, ValueProtocol):
         records = records.reshape(len(records), -1)
@@ -68,7 +68,7 @@ def probabilities(protocol, records):
 
 
 def largest_excess(protocol, records, n, p_values_of):
-    """Largest ratio, over data sets, tests and levels a, of the probability of a p-value of a or below to a."""
+    """Largest ratio P(p-value <= a) / a over data sets, tests and levels a."""
     reports, table = every_report(protocol), probabilities(protocol, records)
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-8)
     outcomes = np.array(list(itertools.product(range(len(reports)), repeat=n)))
@@ -79,18 +79,18 @@ def largest_excess(protocol, records, n, p_values_of):
         probability = np.ones(1)
         for record in data:
             probability = np.multiply.outer(probability, table[record]).ravel()
-        # Summed over the orders of the reports.
+        # Sum over the orders of the reports.
         mass = np.bincount(kind.ravel(), weights=probability, minlength=len(kinds))
         for column in p_values.T:
             order = np.argsort(column)
             reached, level = np.cumsum(mass[order]), column[order]
-            last = np.append(level[1:] > level[:-1], True) & (level < 1)  # of equal p-values, all at once
+            last = np.append(level[1:] > level[:-1], True) & (level < 1)  # equal p-values are counted together
             worst = max(worst, (reached[last] / np.maximum(level[last], 1e-300)).max(initial=0.0))
     return worst
 
 
 def each_test(protocol, rows):
-    """The p-value of each test, and the one of all together."""
+    """Return the p-value of each test and the combined one."""
     tally, = protocol.aggregate(rows).parts.values()
     findings = _check._findings(protocol, tally, rows)
     return [*(min(one.p_value, 1.0) for one in findings), _check._combined(findings).p_value]
@@ -102,7 +102,7 @@ def test_p_values_are_valid_for_every_data_set(name):
 
 
 @pytest.mark.parametrize("name", ["square wave", "laplace", "subset", "oue"])
-def test_a_bound_of_half_the_probability_is_found_out(name, monkeypatch):
+def test_a_bound_of_half_the_probability_is_detected(name, monkeypatch):
     protocol, records, n = TINY[name]
     pristine = _laws.interval_probabilities
 
@@ -111,7 +111,7 @@ def test_a_bound_of_half_the_probability_is_found_out(name, monkeypatch):
         return least, most / 2
 
     def alone(protocol, rows):
-        """The first of the intervals, or bits, on its own: no correction hides an error."""
+        """p-value of each cell or bit without correction, which could hide an error."""
         n = len(rows)
         if isinstance(protocol, ValueProtocol):
             cells = np.unique(every_report(protocol)).astype(float)
@@ -128,7 +128,7 @@ def test_a_bound_of_half_the_probability_is_found_out(name, monkeypatch):
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_tests_of_vectors_are_valid(name):
-    """Records at the end of the domain, where noise alone takes a mean outside."""
+    """Records at the boundary of the domain, where noise alone can move the mean outside."""
     protocol, rng = VECTORS[name], np.random.default_rng(0)
     found = []
     for seed in range(150):
@@ -206,7 +206,7 @@ def test_probabilities_of_intervals_are_the_extremes_over_records(mechanism):
     least, most = _laws.interval_probabilities(mechanism, every[0] + first.astype(float), every[0] + last.astype(float))
     assert (least <= exact.min(axis=0) + 1e-12).all() and (most >= exact.max(axis=0) - 1e-12).all()
     np.testing.assert_allclose(least, exact.min(axis=0), atol=1e-7)
-    # Between two grid points the noise may have a slightly larger mass.
+    # The largest probability may be slightly larger for a record between two grid points.
     assert (most <= 1.2 * exact.max(axis=0) + 1e-12).all()
 
 
@@ -230,8 +230,8 @@ def test_largest_probabilities_of_reports():
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.3, 0.785, 1.57])
-def test_no_report_of_the_circle_is_more_probable(angle):
-    """Two dimensions: the mass of a report by integration over the circle."""
+def test_no_report_of_the_circle_exceeds_the_largest_probability(angle):
+    """In two dimensions the probability of a report is an integral over the circle."""
     mechanism = Sphere(epsilon=1.0, n_features=1)
     report = np.rint(2**14 * np.array([math.cos(angle), math.sin(angle)]))
     theta = angle + np.linspace(-0.01, 0.01, 200_001)
@@ -242,7 +242,7 @@ def test_no_report_of_the_circle_is_more_probable(angle):
 
 
 def test_spikes_are_explained_by_honest_neighbours():
-    """The mean of the function of a spike is what the sentence says, whatever the record is."""
+    """The mean of the function of a spike is the same for all records."""
     mechanism = SubsetSelection(epsilon=0.5, n_categories=5)
     rows = every_report(CategoryProtocol(categories=range(5), epsilon=0.5))
     weight, log_moment, offset = _spikes._subset_moments(mechanism, mechanism.subset_size)
@@ -262,7 +262,7 @@ def test_spikes_are_explained_by_honest_neighbours():
             assert (np.log(np.exp(np.outer(_spikes._RATES, value)) @ probability) <= log_moment + 1e-9).all()
 
 
-def seen(estimator, reports):
+def check_with_warning(estimator, reports):
     with pytest.warns(ImplausibleReportsWarning, match="No records make these reports probable") as caught:
         check = estimator.check_reports(reports)
     assert caught[0].filename == __file__
@@ -271,28 +271,28 @@ def seen(estimator, reports):
 
 
 @cases
-def test_copies_are_seen(name):
+def test_copies_are_detected(name):
     estimator, reports = made(name)
     before = reports.copy()
     copies = np.repeat(reports[:1], 10_000, axis=0)
     for collection in (copies, np.concatenate([reports, copies])):
-        assert isinstance(seen(clone(estimator), collection), ReportCheck)
-    seen(clone(estimator), estimator.aggregate(np.concatenate([reports, copies])))
+        assert isinstance(check_with_warning(clone(estimator), collection), ReportCheck)
+    check_with_warning(clone(estimator), estimator.aggregate(np.concatenate([reports, copies])))
     np.testing.assert_array_equal(reports, before)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("histogram")])
-def test_one_lie_in_a_hundred_is_seen(name):
-    """But for few categories, where any report has a probability of several per cent."""
+def test_one_percent_of_copies_is_detected(name):
+    """Except for few categories, where any report has a probability of several per cent."""
     estimator, reports = made(name)
     reports[1:31] = reports[0]
-    seen(clone(estimator), reports)
+    check_with_warning(clone(estimator), reports)
 
 
 @pytest.mark.parametrize("protocol", [ValueProtocol(), CategoryProtocol(categories=range(16)),
                                       CategoryProtocol(categories=range(16), mechanism="oue")], ids=repr)
-def test_a_spike_below_the_largest_probability_is_seen(protocol):
-    """The neighbours of a report tell how frequent it can be, which is less than in the worst case."""
+def test_a_spike_below_the_largest_probability_is_detected(protocol):
+    """The counts of similar reports bound the count of a report more tightly than the worst case."""
     n, rng = 100_000, np.random.default_rng(0)
     reports = protocol._randomize(rng.integers(5, size=(n, 1)), None, 0)
     reports[1:200] = reports[0]
@@ -310,14 +310,14 @@ def test_gradients_are_checked(mechanism):
 
 
 @cases
-def test_honest_collections_are_left_alone(name):
+def test_honest_collections_are_accepted(name):
     estimator, data = CASES[name]
     smallest = 1.0
     for seed in range(12):
         n = (1, 7, 300, 3000)[seed % 4]
         reports = clone(estimator).set_params(random_state=seed).privatize(*(part[:n] for part in data))
         smallest = min(smallest, estimator.check_reports(reports).p_value)
-        # Sums alone, of cohorts with different budgets.
+        # Only sums, of cohorts with different budgets.
         other = clone(estimator).set_params(random_state=seed, epsilon=3.0)
         merged = estimator.aggregate(reports) + other.aggregate(other.privatize(*(part[:n] for part in data)))
         smallest = min(smallest, estimator.check_reports(merged).p_value)
@@ -325,8 +325,8 @@ def test_honest_collections_are_left_alone(name):
 
 
 @pytest.mark.parametrize("mechanism, n_categories", [("rr", 20_000), ("subset", 300), ("oue", 300)])
-def test_honest_reports_of_many_categories_are_left_alone(mechanism, n_categories):
-    """More sets of categories than a float can count: their tails underflow first."""
+def test_honest_reports_of_many_categories_are_accepted(mechanism, n_categories):
+    """The number of sets of categories exceeds the range of floats, and the tails underflow."""
     protocol = CategoryProtocol(categories=tuple(range(n_categories)), mechanism=mechanism)
     for n in (100, 20_000 if mechanism == "rr" else 1000):
         reports = protocol._randomize(np.random.default_rng(0).integers(n_categories, size=(n, 1)), None, 0)
@@ -344,7 +344,7 @@ def test_every_container_gives_the_same_check(name):
     assert estimator.check_reports(halves) == estimator.check_reports(estimator.aggregate(reports))
 
 
-def test_what_cannot_be_checked():
+def test_invalid_and_uninformative_reports():
     with pytest.raises(InvalidReportError, match="could not have come from"):
         LDPGaussian().check_reports([[10**6]])
     with pytest.raises(InvalidParameterError, match="categories must be given"):
@@ -364,7 +364,7 @@ def test_a_fitted_histogram_knows_its_categories():
     assert model.check_reports(reports).p_value > 0.01
 
 
-def test_sums_of_cohorts_are_all_looked_at():
+def test_sums_of_all_cohorts_are_checked():
     model = LDPGaussian(random_state=0)
     honest = model.aggregate(model.privatize(np.zeros((1000, 1))))
     other = clone(model).set_params(epsilon=2.0)
@@ -373,11 +373,11 @@ def test_sums_of_cohorts_are_all_looked_at():
     assert check_aggregate(honest + forged).p_value < 1e-9
 
 
-def test_the_warning_has_a_base():
+def test_the_warning_has_a_base_class():
     assert issubclass(ImplausibleReportsWarning, StatisticalWarning) and issubclass(StatisticalWarning, UserWarning)
 
 
-def test_the_sentence_has_the_numbers():
+def test_the_reason_contains_the_counts():
     reports = np.full((10_000, 1), 512)
-    check = seen(LDPGaussian(), reports)
+    check = check_with_warning(LDPGaussian(), reports)
     assert "10000 of 10000 reports are the same" in check.reason and "at most 15.8 are expected" in check.reason

@@ -1,4 +1,4 @@
-"""One list of mechanisms with the corners of their domains, for every test of the common contract."""
+"""List of mechanisms with the corners of their domains, for the tests of the common contract."""
 
 import itertools
 
@@ -18,20 +18,20 @@ from skldp.mechanisms import (
 
 VALUES = np.array([-1.0, -0.4, 0.0, 0.7, 1.0])
 VECTORS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
-# x and a response, the last; no two rows have the same moments, and the first two are as far apart as any.
+# x and, last, a response; no two rows have the same moments, and the first two have the largest distance.
 RECORDS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0], [0.6, -0.8, -0.4], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
 LAYOUTS = [{}, {"intercept_weight": 0.0}, {"labelled": True}]
 
 
 class Scripted:
-    """A source of words that plays back a list."""
+    """Source of words that returns given words in order."""
 
     def __init__(self, words=(), octets=()):
         self._words, self._bytes = list(words), list(octets)
 
     @property
     def left(self):
-        """How many words and bytes have not been played back."""
+        """Numbers of words and bytes that have not been used."""
         return len(self._words) + len(self._bytes)
 
     def words(self, n_words):
@@ -85,7 +85,7 @@ def every_report(mechanism):
 
 
 def moments(mechanism, records):
-    """Matrices v v' of records v = (kappa, x, w y), by the definition."""
+    """Return the matrices v v' of records v = (kappa, x, w y), by definition."""
     records = np.asarray(records, dtype=float)
     response = np.where(records[:, -1] < 0, -1.0, 1.0) if mechanism.labelled else records[:, -1]
     columns = [records[:, :-1], mechanism.y_weight * response]

@@ -13,7 +13,7 @@ from tests.mechanisms.registry import Scripted, every_report
 
 @pytest.mark.parametrize("threshold", [0, 1, 2**56 - 1, 2**56, 3 * 2**56 + 12345, 2**63, 2**64 - 1, 2**64])
 def test_a_byte_and_its_tie_breaker_compare_the_whole_word(threshold):
-    """The word is the byte followed by the top 56 bits of the second word: the bit is one exactly if it is below."""
+    """The word is a byte followed by the top 56 bits of a second word; the bit is one if it is below the threshold."""
     leading, rest = divmod(threshold, 2**56)
     octets = sorted({0, 1, 2, 127, 128, 254, 255, min(leading, 255), max(min(leading, 256) - 1, 0)})
     for octet, tail in itertools.product(octets, sorted({0, max(rest - 1, 0), rest, min(rest + 1, 2**56 - 1)})):
@@ -21,8 +21,8 @@ def test_a_byte_and_its_tie_breaker_compare_the_whole_word(threshold):
         assert bit == (octet * 2**56 + tail < threshold)
 
 
-def test_floyds_algorithm_reaches_every_subset_equally():
-    """All outcomes of small dice, enumerated: the subsets without (and with) the record are equally frequent."""
+def test_floyds_algorithm_draws_every_subset_equally_often():
+    """Enumerate all outcomes of small dice: the subsets without (and with) the record are equally frequent."""
     mechanism = SubsetSelection(epsilon=0.3, n_categories=5)
     size = mechanism.subset_size
     assert size == 2
@@ -166,7 +166,7 @@ def test_all_ones_do_not_overflow_the_byte_sums():
     assert column_sums(np.ones((10_000, 3), dtype=np.uint8)).tolist() == [10_000] * 3
 
 
-def test_unary_window_refuses_what_chance_does_not_explain():
+def test_unary_window_refuses_improbable_numbers_of_ones():
     mechanism = UnaryEncoding(epsilon=1.0, n_categories=200)
     honest = mechanism.randomize(np.arange(200).repeat(100))
     assert mechanism.valid(honest).all()
@@ -181,7 +181,7 @@ def test_unary_window_refuses_what_chance_does_not_explain():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0])
 @pytest.mark.parametrize("n_levels, window", [(1024, "auto"), (20, "auto"), (1024, 0.3), (8, 0.0)])
 def test_square_wave_epsilon_is_exact_by_enumeration(epsilon, n_levels, window):
-    """With its integer threshold and 64-bit positions counted one by one, the likelihood ratio is at most e^epsilon."""
+    """The likelihood ratio, from counts of all 64-bit words, is at most e^epsilon."""
     from skldp.mechanisms import SquareWave
     from skldp.privacy import exp_lower
 

@@ -1,4 +1,4 @@
-"""What every mechanism promises, tested over all of them."""
+"""Common contract of the mechanisms, tested for all of them."""
 
 import dataclasses
 import pickle
@@ -66,7 +66,7 @@ def test_drawn_reports_follow_log_prob(mechanism, domain):
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
-def test_hostile_values_are_clipped_in_silence(mechanism, domain):
+def test_hostile_values_are_clipped_without_error_or_warning(mechanism, domain):
     records = hostile_records(mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -87,7 +87,7 @@ def test_honest_reports_are_small_integers_and_valid(mechanism, domain):
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
-def test_impossible_reports_are_found(mechanism, domain):
+def test_impossible_reports_are_invalid(mechanism, domain):
     report = mechanism.randomize(domain[:2], rng=0).astype(np.int64)
     report[0] = 2**40
     assert mechanism.valid(report).tolist() == [False, True]
@@ -95,7 +95,7 @@ def test_impossible_reports_are_found(mechanism, domain):
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
-def test_seeds_repeat_and_separate(mechanism, domain):
+def test_equal_seeds_repeat_and_other_budgets_are_independent(mechanism, domain):
     many = np.concatenate([domain] * 400)
     once = mechanism.randomize(many, rng=3)
     assert (mechanism.randomize(many, rng=3) == once).all()
@@ -124,7 +124,7 @@ def test_without_noise_the_report_is_the_record(mechanism, domain):
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
-def test_mechanisms_are_values(mechanism, domain):
+def test_mechanisms_are_immutable_and_comparable(mechanism, domain):
     copy = pickle.loads(pickle.dumps(mechanism))
     assert copy == mechanism and hash(copy) == hash(mechanism)
     assert (copy.randomize(domain, rng=0) == mechanism.randomize(domain, rng=0)).all()
@@ -139,7 +139,7 @@ def test_no_records_give_no_reports(mechanism, domain):
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3])
 def test_a_coarse_grid_keeps_a_large_epsilon(n_levels):
-    """Reports at the clamps are the deepest in the tail: their probabilities, bisected, must keep the budget."""
+    """Reports at the clamps are farthest in the tail: their exact probabilities must satisfy the budget."""
     mechanism = Laplace(epsilon=20.0, n_levels=n_levels)
     outputs = np.arange(mechanism.clamp[0] + 1, mechanism.clamp[1])
     law = partial(laplace_noise, scale=mechanism.scale)
@@ -157,6 +157,6 @@ def test_gaussian_mean_separation(mechanism, domain):
     reports = [mechanism.randomize(repeat(record, 50_000))[:, 0].astype(float) for record in domain[:2]]
     sigma = np.concatenate([values - values.mean() for values in reports]).std()
     separation = abs(reports[0].mean() - reports[1].mean())
-    # 50,000 reports give sigma to 0.7 % at 5 standard errors, and the separation of the means to 0.03 sigma.
+    # With 50,000 reports 5 standard errors are 0.7 % of sigma, and 0.03 sigma of the separation of the means.
     assert gaussian_delta(mechanism.epsilon, sigma * 1.007, separation - 0.032 * sigma) <= mechanism.delta
     assert gaussian_delta(mechanism.epsilon, sigma * 0.993, separation + 0.032 * sigma) >= mechanism.delta

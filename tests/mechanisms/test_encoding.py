@@ -1,4 +1,4 @@
-"""Encoded records are never farther apart than declared, and the extremes attain it: both ways, on hostile inputs."""
+"""The distance of encoded records is at most the declared one, and extreme records attain it, on hostile inputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sums over all reports, the clamps included, and every public number against an independent computation."""
+"""Check sums over all reports, including the clamps, and every public number by an independent computation."""
 
 import math
 from functools import partial
@@ -23,7 +23,7 @@ from tests.mechanisms.registry import Scripted
 
 
 def report_pmf(law, code, clamp):
-    """Exact probabilities of the reports clamp[0] .. clamp[1] of a record: noise bisected, its tails at the ends."""
+    """Return the exact probabilities of the reports clamp[0] .. clamp[1] of a record, with the tails at the ends."""
     reports = np.arange(clamp[0], clamp[1] + 1)
     pmf = noise_pmf(law, reports - code)
     pmf[[0, -1]] = tails(law, code, clamp)
@@ -31,7 +31,7 @@ def report_pmf(law, code, clamp):
 
 
 def tails(law, code, clamp):
-    """Probabilities of the two end cells: of noise at least as large as their distance, which is positive."""
+    """Return the probabilities of the two end cells: of noise at least as large as their (positive) distance."""
     distance = np.array([code - clamp[0], clamp[1] - code])
     return _count_above(law, distance - 1).astype(float) * 2.0**-128
 
@@ -66,19 +66,19 @@ def test_laplace_keeps_epsilon_at_the_ends_of_the_usual_grid(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 @pytest.mark.parametrize("n_levels", [1, 3, 2**16, 2**24])
-def test_no_laplace_report_is_deeper_than_its_slack_covers(epsilon, n_levels):
+def test_no_laplace_report_is_farther_than_its_slack_covers(epsilon, n_levels):
     mechanism = Laplace(epsilon=epsilon, n_levels=n_levels)
     low, high = mechanism.clamp
     assert -low <= 40 * mechanism.scale < 1 - low
     assert high == n_levels - low
-    # What the noise leaves of epsilon pays for the slack on both sides, and is not much more.
+    # The part of epsilon not used by the noise covers the slack on both sides, and is not much larger.
     left, slack = epsilon - n_levels / mechanism.scale, laplace_slack(mechanism.scale, epsilon)
     assert 2 * slack <= left + 1e-15 * epsilon and left <= 4.1 * slack + 1e-15 * epsilon
 
 
 @pytest.mark.parametrize("epsilon, n_levels", [(0.5, 1), (4.0, 1), (20.0, 1), (1.0, 64), (20.0, 2**16)])
 def test_laplace_noise_variance(epsilon, n_levels):
-    """Against the sum over all cells, and against the variance of a rounded variable where the grid is fine."""
+    """Compare with the sum over all cells and, for a fine grid, with the variance of a rounded variable."""
     mechanism = Laplace(epsilon=epsilon, bounds=(0, 3), n_levels=n_levels)
     reports = np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
     probability = np.exp(log_pmf(mechanism, 0.0, mechanism.clamp))
@@ -92,7 +92,7 @@ def test_laplace_noise_variance(epsilon, n_levels):
 
 @pytest.mark.parametrize("epsilon, delta", [(0.5, 1e-5), (1.0, 1e-9), (4.0, 1e-2), (20.0, 1e-5)])
 def test_gaussian_keeps_delta_on_every_report(epsilon, delta, monkeypatch):
-    """On a grid so small that all reports are enumerated; delta is the whole sum, the clamps included."""
+    """On a small grid all reports are enumerated; delta is the sum over all of them, including the clamps."""
     radius = 64
     monkeypatch.setattr(gaussian_module, "BALL_RADIUS", radius)
     monkeypatch.setattr(gaussian_module, "encode_ball", lambda x, norm: np.rint(x / norm * radius).astype(np.int64))
@@ -119,7 +119,7 @@ def test_gaussian_probabilities_of_the_usual_grid_sum_to_one():
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_gaussian_moments_sum_to_one_over_every_entry(place):
-    """Two entries, x^2 and sqrt(2) x y: the sum over one of them leaves the probability of the other."""
+    """Two entries, x^2 and sqrt(2) x y: the sum over one gives the probability of the other."""
     mechanism = GaussianMoments(epsilon=20.0, n_features=1, intercept_weight=0.0, labelled=True)
     top, record = int(mechanism.clamp[place]), np.array([[0.5, 1.0]])
     reports = np.zeros((2 * top + 1, 2), dtype=np.int64)
@@ -137,7 +137,7 @@ def test_gaussian_moments_sum_to_one_over_every_entry(place):
     ({"intercept_weight": 0.25, "y_weight": 0.75, "labelled": True}, 1.625)])
 @pytest.mark.parametrize("epsilon", [0.5, 20.0])
 def test_scale_and_clamps_of_gaussian_moments(layout, square, epsilon):
-    """The sensitivity is sqrt(2) times the largest squared length of a record, times 2^16 on the grid."""
+    """The sensitivity is sqrt(2) times the largest squared norm of a record, times 2^16 on the grid."""
     mechanism = GaussianMoments(epsilon=epsilon, delta=1e-6, n_features=2, **layout)
     sigma = gaussian_sigma(epsilon, 1e-6, math.sqrt(2) * square * 2**16)
     assert sigma < mechanism.scale < sigma * (1 + 1e-3)
@@ -147,8 +147,8 @@ def test_scale_and_clamps_of_gaussian_moments(layout, square, epsilon):
 
 
 @pytest.mark.parametrize("sign, side", [(0, 1), (2**63, 0)])
-def test_the_deepest_words_are_clamped(sign, side):
-    """Words of zeros are noise of 88 scales, or 13 standard deviations: beyond the clamps, whose value is reported."""
+def test_the_most_extreme_words_are_clamped(sign, side):
+    """Words of zeros give noise of 88 scales, or 13 standard deviations, so the clamp is reported."""
     laplace = Laplace(epsilon=1.0)
     assert laplace._draw(np.array([0, 2**16]), Scripted([sign] * 2 + [0] * 2)).tolist() == [laplace.clamp[side]] * 2
     gaussian = Gaussian(epsilon=1.0, n_features=2)
@@ -174,7 +174,7 @@ def test_valid_reports_end_at_the_clamps(mechanism):
         assert np.isfinite(mechanism.log_prob(reports, x)).tolist() == [expected] * 2
 
 
-# Knots that the docstring and the table give, and points between any two of them.
+# Knots from the docstring and the table, and points between neighbouring ones.
 WINDOWS = {0.01: 0.15, 0.25: 0.15, 0.375: 0.145, 0.5: 0.14, 0.75: 0.1325, 1.0: 0.125, 1.5: 0.1125, 2.0: 0.1, 2.5: 0.08,
            3.0: 0.06, 3.5: 0.055, 4.0: 0.05, 5.0: 0.0375, 6.0: 0.025, 7.0: 0.02, 8.0: 0.015, 9.0: 0.0125, 10.0: 0.01,
            11.0: 0.008, 12.0: 0.006, 13.5: 0.0035, 15.0: 0.001, 20.0: 0.001}
@@ -191,7 +191,7 @@ def test_windows_of_the_square_wave(epsilon, share):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_means_of_the_square_wave(epsilon):
-    """Unbiased reports have the record as their mean, exactly, by the sum over all reports."""
+    """The mean of unbiased reports, by the sum over all reports, is the record."""
     mechanism = SquareWave(epsilon=epsilon, bounds=(-1, 3), n_levels=32)
     reports = np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
     assert mechanism.decode([-4, 0, 8, 32]).tolist() == [-1.5, -1.0, 0.0, 3.0]
@@ -203,7 +203,7 @@ def test_means_of_the_square_wave(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_the_sphere_in_three_dimensions(epsilon):
-    """There the cosine of a uniform direction is uniform, so the best height solves a quadratic equation."""
+    """The cosine of a uniform direction is uniform there, so the best height solves a quadratic equation."""
     mechanism = Sphere(epsilon=epsilon, norm=1.5, n_features=2)
     growth = math.expm1(epsilon)
     # gamma (1 + growth (1 - gamma) / 2) = growth (1 - gamma^2) / 4
@@ -217,7 +217,7 @@ def test_the_sphere_in_three_dimensions(epsilon):
     assert mechanism.noise_variance == pytest.approx(variance, rel=1e-8)
 
 
-def test_parts_give_their_variances():
+def test_variances_of_the_parts():
     moments, record = SphereMoments(n_features=2), LabelledRecord(epsilon=2.0, n_features=3, budget_split=0.25)
     assert moments.noise_variance == Sphere(norm=moments.sphere.norm, n_features=moments.n_moments).noise_variance
     assert record.noise_variance == Gaussian(epsilon=1.5, n_features=3).noise_variance

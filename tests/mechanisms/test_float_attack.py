@@ -1,4 +1,4 @@
-"""The attack on floating-point noise: it succeeds on naive NumPy noise and finds nothing on ours."""
+"""Attack on floating-point noise: it succeeds against naive NumPy noise and fails against ours."""
 
 from functools import partial
 
@@ -10,13 +10,13 @@ from skldp.privacy import laplace_noise, noise_pmf
 
 
 def naive_laplace(u, x, scale):
-    """What numpy's generator returns for a uniform number u, a location x and a scale."""
+    """Return the Laplace draw of NumPy's generator for a uniform number u, a location x and a scale."""
     with np.errstate(all="ignore"):
         return np.where(u >= 0.5, x - scale * np.log(2.0 - u - u), x + scale * np.log(u + u))
 
 
 def reachable(reports, x, scale):
-    """Whether some 53-bit uniform number yields each report from the record x."""
+    """Whether each report is possible from the record x, for some 53-bit uniform number."""
     deviation = (reports - x) / scale
     guess = np.where(deviation > 0, 1 - np.exp(-deviation) / 2, np.exp(deviation) / 2)
     found = np.zeros(len(reports), dtype=bool)
@@ -27,7 +27,7 @@ def reachable(reports, x, scale):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_the_control_naive_noise_is_broken(epsilon):
+def test_control_naive_noise_is_broken(epsilon):
     u = np.random.default_rng(0).random(20_000)
     reports = naive_laplace(u, 1.0, 1 / epsilon)
     assert reachable(reports, 1.0, 1 / epsilon).mean() > 0.95

@@ -1,4 +1,4 @@
-"""A noisy record with its label: budgets, probabilities, hostile values, and what the label gives away."""
+"""Tests of noisy records with labels: budgets, probabilities, hostile values, and the privacy of the label."""
 
 import dataclasses
 import math
@@ -70,7 +70,7 @@ def test_log_prob_is_the_sum_over_the_parts(mechanism):
 
 
 @everyone
-def test_hostile_values_are_clipped_in_silence(mechanism):
+def test_hostile_values_are_clipped_without_error_or_warning(mechanism):
     rng = np.random.default_rng(0)
     records = np.vstack([rng.choice(HOSTILE, size=(300, 3)), np.repeat(HOSTILE[:, None], 3, axis=1)])
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def test_honest_reports_are_small_integers_and_valid(mechanism):
 
 
 @everyone
-def test_impossible_reports_are_found(mechanism):
+def test_impossible_reports_are_invalid(mechanism):
     honest = mechanism.randomize(RECORDS[:1], rng=0).astype(np.int64)
     top = int(mechanism.vector.clamp[1])
     for place, value in [(0, 2**40), (0, top + 1), (1, -top - 1), (2, 2), (2, -1), (2, 2**62)]:
@@ -113,7 +113,7 @@ def test_impossible_reports_are_found(mechanism):
 
 
 @everyone
-def test_seeds_repeat_and_separate(mechanism):
+def test_equal_seeds_repeat_and_other_seeds_differ(mechanism):
     many = np.concatenate([RECORDS] * 200)
     once = mechanism.randomize(many, rng=3)
     assert (mechanism.randomize(many, rng=3) == once).all()
@@ -126,7 +126,7 @@ def test_seeds_repeat_and_separate(mechanism):
 
 
 @pytest.mark.parametrize("epsilon, split", [(1.0, 0.5), (4.0, 0.5), (3.0, 0.9)])
-def test_the_label_gives_away_its_budget_and_no_more(epsilon, split):
+def test_the_label_spends_its_share_of_the_budget_and_no_more(epsilon, split):
     mechanism = LabelledRecord(epsilon=epsilon, n_features=2, budget_split=split)
     one, other = np.array([0.1, 0.2, 1.0]), np.array([0.1, 0.2, -1.0])
     result = audit_epsilon(mechanism, one, other, n_reports=400_000)
@@ -136,7 +136,7 @@ def test_the_label_gives_away_its_budget_and_no_more(epsilon, split):
 
 
 class Talkative(LabelledRecord):
-    """A label that gets the whole budget, and not its share."""
+    """Broken mechanism: the label has the whole budget instead of its share."""
 
     @property
     def label(self):
@@ -144,19 +144,19 @@ class Talkative(LabelledRecord):
 
 
 def test_a_label_with_more_than_its_share_is_caught():
-    """The control of the test above."""
+    """Control: shows that the test above can fail."""
     mechanism = Talkative(epsilon=2.0, n_features=1)
     result = audit_epsilon(mechanism, np.array([0.0, 1.0]), np.array([0.0, -1.0]), n_reports=100_000)
     assert result.epsilon_lower > 1.0
 
 
 @pytest.mark.parametrize("split", [0.2, 0.5])
-def test_the_vector_keeps_its_promise_between_the_farthest_neighbours(split):
+def test_the_vector_satisfies_its_budget_for_the_farthest_records(split):
     mechanism = LabelledRecord(epsilon=2.0, n_features=2, budget_split=split)
     parts = [mechanism.decode(mechanism.randomize(repeat(record, 50_000)))[:, 0] for record in RECORDS[:2]]
     sigma = np.concatenate([part - part.mean() for part in parts]).std()
     separation, epsilon = abs(parts[0].mean() - parts[1].mean()), (1 - split) * 2.0
-    # 50,000 reports give sigma to 0.7 % at 5 standard errors, and the separation of the means to 0.03 sigma.
+    # With 50,000 reports 5 standard errors are 0.7 % of sigma, and 0.03 sigma of the separation of the means.
     assert gaussian_delta(epsilon, sigma * 1.007, separation - 0.032 * sigma) <= mechanism.delta
     assert gaussian_delta(epsilon, sigma * 0.993, separation + 0.032 * sigma) >= mechanism.delta
 
@@ -166,11 +166,11 @@ def test_the_vector_keeps_its_promise_between_the_farthest_neighbours(split):
     ({"budget_split": np.nan}, "budget_split"), ({"budget_split": True}, "budget_split"),
     ({"epsilon": 0}, "epsilon"), ({"epsilon": 21}, "above 20"), ({"delta": 0}, "delta"), ({"n_features": 0}, "n_feat"),
 ])
-def test_impossible_parameters(options, message):
+def test_invalid_parameters_raise(options, message):
     with pytest.raises(InvalidParameterError, match=message):
         LabelledRecord(**options)
 
 
-def test_records_of_another_width():
+def test_records_of_another_width_raise():
     with pytest.raises(ValueError, match="3"):
         LabelledRecord(n_features=2).randomize(np.zeros((4, 2)))

@@ -1,4 +1,4 @@
-"""Moments of records: sensitivity and radius by brute force, noise by simulation, privacy along worst neighbours."""
+"""Tests of moments: sensitivity and radius by brute force, noise by simulation, privacy of the worst records."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def make(cls, layout, **options):
 
 
 def extreme_records(layout, seed=0):
-    """Hostile values, directions of length one and more, grid points near the sphere, corners of the domain."""
+    """Return hostile values, vectors of norm one and more, grid points near the sphere, corners of the domain."""
     d, rng = layout[0], np.random.default_rng(seed)
     directions = rng.normal(size=(150, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -37,9 +37,9 @@ def extreme_records(layout, seed=0):
 
 
 def worst_pair(mechanism):
-    """Two records with orthogonal (kappa, x, w y), both as long as they can be; needs two features."""
+    """Return two records with orthogonal (kappa, x, w y) of the largest norm; needs two features."""
     d, w, kappa = mechanism.n_features, mechanism.y_weight, mechanism.intercept_weight
-    along = w**2 - kappa**2  # of x' on x, when the responses are opposite
+    along = w**2 - kappa**2  # inner product of x and x', if the responses are opposite
     one, other = np.zeros(d + 1), np.zeros(d + 1)
     one[0], one[-1] = 1.0, 1.0
     other[:2], other[-1] = (along, math.sqrt(1 - along**2)), -1.0
@@ -47,7 +47,7 @@ def worst_pair(mechanism):
 
 
 def squared_distances(mechanism, records):
-    """Squared svec distances of all pairs of noiseless reports, in whole numbers."""
+    """Return the squared svec distances of all pairs of noiseless reports, in integers."""
     plain = GaussianMoments(epsilon=np.inf, n_features=mechanism.n_features, y_weight=mechanism.y_weight,
                             intercept_weight=mechanism.intercept_weight, labelled=mechanism.labelled)
     products = plain.randomize(records).astype(np.int64)
@@ -71,7 +71,7 @@ def test_no_two_integer_records_are_farther_apart_than_the_sensitivity(layout):
 def test_the_sensitivity_is_attained(layout):
     mechanism = make(GaussianMoments, layout)
     one, other = worst_pair(mechanism)
-    # Rounding may shorten a vector, so its neighbours on the circle are tried too.
+    # Rounding may reduce the norm of a vector, so its neighbours on the circle are tried too.
     angle = math.atan2(other[1], other[0]) + np.linspace(-0.02, 0.02, 101)
     others = repeat(other, 101)
     others[:, 0], others[:, 1] = np.cos(angle), np.sin(angle)
@@ -82,7 +82,7 @@ def test_the_sensitivity_is_attained(layout):
 
 
 def ideal_moments(mechanism, records):
-    """Recentred svec of clipped records in floats, by the definition and not by the mechanism's code."""
+    """Return the recentred svec of clipped records in floats, by definition, without the mechanism's code."""
     x = np.nan_to_num(records[:, :-1], nan=0.0)
     x = np.clip(x, -1e150, 1e150)
     x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
@@ -101,20 +101,20 @@ def ideal_moments(mechanism, records):
 @pytest.mark.parametrize("layout", LAYOUTS + OUTSIDE)
 def test_every_recentred_statistic_lies_in_the_ball_and_corners_touch_it(layout):
     mechanism = make(SphereMoments, layout)
-    records = np.clip(extreme_records(layout), -1e16, 1e16)  # the ideal computation below is in plain floats
+    records = np.clip(extreme_records(layout), -1e16, 1e16)  # the reference computation below uses floats
     ideal, radius = ideal_moments(mechanism, records), mechanism.sphere.norm
     length = np.linalg.norm(ideal, axis=1)
     assert length.max() <= radius * (1 + 1e-12)
     corners = np.array([[u, *np.zeros(layout[0] - 1), v] for u in (0.0, 1.0) for v in (0.0, 1.0)])
     assert np.linalg.norm(ideal_moments(mechanism, corners), axis=1).max() >= 0.999 * radius
-    # If the ball were too small, clipping would shorten the codes by far more than rounding does.
+    # If the ball were too small, clipping would change the codes by far more than rounding does.
     codes = mechanism.encode(records)
     assert np.abs(codes - ideal * 2**16 / radius).max() <= 2
     assert np.linalg.norm(mechanism.encode(corners), axis=1).max() >= 0.999 * 2**16
 
 
-def test_too_small_a_ball_would_be_seen():
-    """The control of the test above."""
+def test_too_small_a_ball_is_detected():
+    """Control: shows that the test above can fail."""
     mechanism = make(SphereMoments, LAYOUTS[2])
     object.__setattr__(mechanism.sphere, "norm", 0.98 * mechanism.sphere.norm)
     records = np.array([[1.0, 0.0, 1.0]])
@@ -149,7 +149,7 @@ def test_unbiased_with_the_stated_variance_in_every_direction(cls, layout, epsil
     matrix = moments(mechanism, record[None])[0]
     truth = np.array([matrix[i, j] * (1 if i == j else math.sqrt(2)) for i, j in places])
     deviation = (reports - truth) / math.sqrt(mechanism.noise_variance)
-    # The integer record of Gaussian noise is up to a step of 1/256 from the truth, far below the noise.
+    # With Gaussian noise the record is rounded to multiples of 1/256, which is far below the noise.
     assert np.abs(deviation.mean(axis=0)).max() < 4.5 / math.sqrt(n) + 0.01 * (cls is GaussianMoments)
     assert np.abs((deviation**2).mean(axis=0) - 1).max() < 5 * math.sqrt(2 / n)
     for i, j in {(0, 1), (0, len(places) - 1), (len(places) // 2, len(places) - 1)}:
@@ -158,7 +158,7 @@ def test_unbiased_with_the_stated_variance_in_every_direction(cls, layout, epsil
 
 
 class WithoutRoot(GaussianMoments):
-    """A sensitivity without its square root of two."""
+    """Broken mechanism: a sensitivity without its factor sqrt(2)."""
 
     @property
     def sensitivity(self):
@@ -166,7 +166,7 @@ class WithoutRoot(GaussianMoments):
 
 
 class Quiet(GaussianMoments):
-    """Noise times 0.8."""
+    """Broken mechanism: noise times 0.8."""
 
     @property
     def scale(self):
@@ -174,7 +174,7 @@ class Quiet(GaussianMoments):
 
 
 class QuietAboveTheDiagonal(GaussianMoments):
-    """Noise on the entries above the diagonal as if they were not there twice."""
+    """Broken mechanism: noise on the off-diagonal entries as if they occurred once."""
 
     def _draw_block(self, codes, source):
         report = super()._draw_block(codes, source)
@@ -186,23 +186,23 @@ class QuietAboveTheDiagonal(GaussianMoments):
 
 
 def measured_delta(cls, layout, epsilon, pessimistic):
-    """Delta at epsilon that the separation of the means of the worst pair, over the noise along it, amounts to."""
+    """Return delta at epsilon, from the measured separation of the worst pair's means and the noise along it."""
     mechanism = make(cls, layout, epsilon=epsilon, delta=1e-5)
     reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000))) for record in worst_pair(mechanism)]
     gap = reports[0].mean(axis=0) - reports[1].mean(axis=0)
-    # The direction is known exactly; the measured one would add the noise of every entry to the separation.
+    # The exact direction is used; a measured one would add the noise of every entry to the separation.
     plain = make(GaussianMoments, layout, epsilon=np.inf)
     ends = plain.decode(plain.randomize(np.array(worst_pair(plain))))
     direction = (ends[0] - ends[1]) / np.linalg.norm(ends[0] - ends[1])
     sigma = np.concatenate([(part - part.mean(axis=0)) @ direction for part in reports]).std()
-    # 50,000 reports give sigma to 0.7 % at 5 standard errors, and the separation of the means to 0.03 sigma.
+    # With 50,000 reports 5 standard errors are 0.7 % of sigma, and 0.03 sigma of the separation of the means.
     sign = 1 if pessimistic else -1
     return gaussian_delta(epsilon, sigma * (1 - sign * 0.007), gap @ direction + sign * 0.032 * sigma)
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[2], LAYOUTS[3], LAYOUTS[6]])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_gaussian_noise_keeps_its_promise_along_the_worst_neighbours(layout, epsilon):
+def test_gaussian_noise_satisfies_its_budget_for_the_worst_records(layout, epsilon):
     assert measured_delta(GaussianMoments, layout, epsilon, pessimistic=False) <= 1e-5
     assert measured_delta(GaussianMoments, layout, epsilon, pessimistic=True) >= 1e-5
 
@@ -237,7 +237,7 @@ def test_log_prob_is_gaussian_in_svec_coordinates():
     expected = (squares[1] - squares[0]) / (2 * mechanism.noise_variance)
     found = mechanism.log_prob(reports, repeat(one, 300)) - mechanism.log_prob(reports, repeat(other, 300))
     np.testing.assert_allclose(found, expected, atol=1e-3)
-    # At its mode a cell's probability is its density: one over sqrt(2 pi) scale for every entry.
+    # At the mode a cell's probability is the density, 1 / (sqrt(2 pi) scale) for every entry.
     top = mechanism.log_prob(plain.randomize(one[None]).astype(np.int64), one[None])[0]
     noise = mechanism.scale / np.where(np.arange(mechanism.n_moments) < mechanism.n_diagonal, 1.0, math.sqrt(2))
     assert top == pytest.approx(-np.log(noise * math.sqrt(2 * math.pi)).sum(), abs=1e-6)
@@ -245,7 +245,7 @@ def test_log_prob_is_gaussian_in_svec_coordinates():
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[1], LAYOUTS[2], LAYOUTS[8]])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_the_sphere_keeps_its_promise_along_the_worst_neighbours(layout, epsilon):
+def test_the_sphere_satisfies_its_budget_for_the_worst_records(layout, epsilon):
     mechanism, d = make(SphereMoments, layout, epsilon=epsilon), layout[0]
     ends = (np.eye(d)[0], -np.eye(d)[0], np.eye(d)[-1], np.zeros(d))
     corners = [np.array([*x, y]) for x in ends for y in (1.0, -1.0)]
@@ -289,7 +289,7 @@ def test_weights_of_gaussian_moments_are_multiples_of_the_grid():
     ({"y_weight": 0.0}, "y_weight"), ({"y_weight": None}, "y_weight"), ({"intercept_weight": -1.0}, "intercept_weight"),
     ({"intercept_weight": np.nan}, "intercept_weight"), ({"y_weight": np.inf}, "y_weight"),
 ])
-def test_bad_layouts(cls, parameters, message):
+def test_invalid_layouts_raise(cls, parameters, message):
     with pytest.raises(InvalidParameterError, match=message):
         cls(**parameters)
 
@@ -299,13 +299,13 @@ def test_bad_layouts(cls, parameters, message):
     ({"y_weight": 1e-3}, "grid"), ({"intercept_weight": 1e-3}, "grid"),
     ({"epsilon": 1e-5, "delta": 1e-9}, "too small"), ({"y_weight": 1e6}, "at most 100"),
 ])
-def test_bad_gaussian_moments(parameters, message):
+def test_invalid_gaussian_moments_raise(parameters, message):
     with pytest.raises(InvalidParameterError, match=message):
         GaussianMoments(**parameters)
 
 
 def test_published_savings_of_recentring():
-    """20 % less noise variance at five features without an intercept, 44 % at one, against a ball around zero."""
+    """Compared with a ball around zero: 20 % less noise variance at five features without intercept, 44 % at one."""
     for d, expected in ((5, 0.8), (1, 0.56)):
         mechanism = SphereMoments(n_features=d, intercept_weight=0.0)
         around_zero = 1 + mechanism.y_weight**2

@@ -1,4 +1,4 @@
-"""Broken mechanisms, each of which the audits must catch. If one passes, the audit is broken."""
+"""Broken mechanisms that the audits must detect. If one passes, the audit is broken."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tests.mechanisms.registry import repeat
 
 
 class QuietLaplace(Laplace):
-    """Noise times 0.8."""
+    """Broken mechanism: noise times 0.8."""
 
     @property
     def scale(self):
@@ -26,7 +26,7 @@ class QuietLaplace(Laplace):
 
 
 class QuietGaussian(Gaussian):
-    """Noise times 0.8."""
+    """Broken mechanism: noise times 0.8."""
 
     @property
     def scale(self):
@@ -34,7 +34,7 @@ class QuietGaussian(Gaussian):
 
 
 def lowered(cls):
-    """The mechanism with its budget raised by a quarter behind its user's back."""
+    """Return a broken mechanism that uses 1.25 times its stated budget."""
 
     class Mutant(cls):
         def _draw(self, codes, source):
@@ -59,25 +59,25 @@ CASES = [
 
 
 @pytest.mark.parametrize("mechanism, x, x_prime", CASES, ids=lambda value: type(value).__name__)
-def test_too_little_noise_is_caught(mechanism, x, x_prime):
+def test_too_little_noise_is_detected(mechanism, x, x_prime):
     assert audit_epsilon(mechanism, x, x_prime, n_reports=200_000).epsilon_lower > mechanism.epsilon
 
 
-def test_quiet_gaussian_noise_is_caught_by_the_delta_test():
+def test_too_little_gaussian_noise_is_detected_by_the_delta_test():
     honest, quiet = (cls(epsilon=1.0, delta=1e-2) for cls in (Gaussian, QuietGaussian))
     records = np.array([1.0]), np.array([-1.0])
     assert audit_epsilon(honest, *records, n_reports=200_000, delta=1e-2).epsilon_lower <= 1.0
     assert audit_epsilon(quiet, *records, n_reports=200_000, delta=1e-2).epsilon_lower > 1.0
 
 
-def test_quiet_gaussian_noise_is_caught_by_the_separation_of_means():
+def test_too_little_gaussian_noise_is_detected_by_the_separation_of_means():
     mechanism = QuietGaussian(epsilon=1.0, delta=1e-5)
     one, other = (mechanism.randomize(repeat([x], 50_000))[:, 0].astype(float) for x in (1.0, -1.0))
     sigma = np.concatenate([one - one.mean(), other - other.mean()]).std()
     assert gaussian_delta(1.0, sigma * 1.007, abs(one.mean() - other.mean()) - 0.032 * sigma) > 2 * mechanism.delta
 
 
-def test_a_generator_seeded_anew_reveals_the_difference_of_two_releases():
+def test_equal_seeds_of_a_generator_reveal_the_difference_of_two_releases():
     mechanism = Laplace(epsilon=0.1)
     first, second = np.zeros(50), np.full(50, 0.25)
 

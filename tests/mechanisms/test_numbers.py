@@ -1,4 +1,4 @@
-"""Defaults, limits and public numbers of the mechanisms, pinned."""
+"""Fixed values of the defaults, limits and public numbers of the mechanisms."""
 
 import dataclasses
 import math
@@ -99,7 +99,7 @@ def test_log_prob_without_noise_is_certain(cls):
 
 @pytest.mark.parametrize("cls", CATEGORIES)
 @pytest.mark.parametrize("k", [2, 4])
-def test_an_unknown_record_is_a_mixture_of_all(cls, k):
+def test_an_unknown_category_is_a_mixture_of_all(cls, k):
     mechanism = cls(epsilon=1.3, n_categories=k)
     reports = mechanism.randomize(np.arange(k), rng=0)
     parts = [np.exp(mechanism.log_prob(reports, np.full(k, record))) for record in range(k)]
@@ -107,7 +107,7 @@ def test_an_unknown_record_is_a_mixture_of_all(cls, k):
 
 
 @pytest.mark.parametrize("epsilon, d", [(1.0, 1), (0.3, 50)])
-def test_gaussian_scale_pays_for_the_slack(epsilon, d):
+def test_gaussian_scale_covers_the_slack(epsilon, d):
     mechanism = Gaussian(epsilon=epsilon, delta=1e-6, n_features=d)
     slack = d * gaussian_slack(2 * gaussian_sigma(epsilon, 1e-6, 2**17))
     assert mechanism.scale == gaussian_sigma(epsilon - 2 * slack, 1e-6 * math.exp(-slack), 2**17)
@@ -120,8 +120,8 @@ def test_gaussian_scale_pays_for_the_slack(epsilon, d):
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
 @pytest.mark.parametrize("m", [2, 3, 100])
-def test_the_cap_pays_for_float_errors(epsilon, m):
-    """The budget of the cap, and the level's margin of 2^-40, against the definition in arbitrary precision."""
+def test_the_cap_covers_float_errors(epsilon, m):
+    """Compare the budget of the cap, and the level's margin of 2^-40, with arbitrary-precision arithmetic."""
     mechanism = Sphere(epsilon=epsilon, n_features=m - 1)
     cost = 4 * 2**14 * math.sqrt(m) * (m + 64) * 2.0**-52 + 2.0**-39
     assert mechanism._cap_epsilon == epsilon - 4 * 2**14 * math.sqrt(m) * (m + 64) * 2.0**-52 - 2.0**-39
@@ -136,7 +136,7 @@ def test_the_cap_pays_for_float_errors(epsilon, m):
 
 @pytest.mark.parametrize("m", [2, 2000, 20_000])
 def test_lengths_of_the_sphere(m):
-    """Honest reports are longer or shorter by at most 64 + (4m + 4000) / 2^14; without noise by sqrt(m)."""
+    """The norms of honest reports differ from 2^14 by at most 64 + (4m + 4000) / 2^14; without noise by sqrt(m)."""
     for mechanism, slack in ((Sphere(n_features=m - 1), 64 + (4 * m + 4000) / 2**14),
                              (Sphere(n_features=m - 1, epsilon=math.inf), math.sqrt(m))):
         inside, reports = math.floor(slack), np.zeros((4, m), dtype=np.int64)
@@ -146,7 +146,7 @@ def test_lengths_of_the_sphere(m):
 
 @pytest.mark.parametrize("epsilon, d", [(0.5, 2), (1.0, 30), (4.0, 200), (20.0, 1)])
 def test_the_window_of_unary_encoding(epsilon, d):
-    """Less than 1e-9 of the honest reports have fewer ones, or more; one more on either side would be too many."""
+    """Fewer than 1e-9 of honest reports are outside the window; one step less on either side would exclude more."""
     mechanism = UnaryEncoding(epsilon=epsilon, n_categories=d)
     low, high = mechanism.ones_range
     with mpmath.workdps(40):
@@ -170,14 +170,14 @@ def test_wide_rows_of_ones_are_counted(d):
     assert not subset.valid(wrong).any()
     ones = np.ones((1, d), dtype=np.uint8)
     assert not UnaryEncoding(epsilon=1.0, n_categories=d).valid(ones).any(), "256 ones are not none"
-    # As many ones as the subset has, modulo 256.
+    # The number of ones equals the subset size modulo 256.
     more = np.zeros((1, 600), dtype=np.uint8)
     more[0, :256 + 9] = 1
     nine = SubsetSelection(epsilon=math.log(600 / 9 - 1), n_categories=600)
     assert nine.subset_size == 9 and not nine.valid(more).any()
 
 
-def test_bits_that_are_not_bits():
+def test_other_values_than_bits_are_invalid():
     mechanism = UnaryEncoding(epsilon=1.0, n_categories=3)
     reports = np.array([[0, 1, 0], [0, 2, 0], [-1, 1, 0], [1, 1, 257]])
     assert mechanism.valid(reports).tolist() == [True, False, False, False]
@@ -228,8 +228,8 @@ def test_encodings_of_single_values():
 
 
 @pytest.mark.parametrize("radius", [3, 8, 100])
-def test_no_vector_of_integers_is_longer_than_its_ball(radius):
-    """Directions of a fine circle, where rounding often pushes outside; none loses more than a step in each entry."""
+def test_integer_vectors_stay_inside_the_ball(radius):
+    """On a fine circle rounding often moves vectors outside; the correction is at most one step in each entry."""
     angle = np.linspace(0, 2 * np.pi, 20_011)
     x = np.column_stack([np.cos(angle), np.sin(angle)])
     codes = encode_ball(x, 1.0, radius)
@@ -258,7 +258,7 @@ def test_layouts_of_moments():
 
 
 def test_log_prob_of_the_sphere():
-    """Two levels, at the height of the cap; without noise only the record's own direction is possible."""
+    """The density has two levels, separated at the height of the cap; without noise only the record is possible."""
     mechanism = Sphere(epsilon=2.0, n_features=1)
     angles = np.array([-1e-3, 1e-3]) + math.acos(mechanism.gamma)
     reports = np.rint(2**14 * np.column_stack([np.cos(angles), np.sin(angles)])).astype(int)
@@ -272,7 +272,7 @@ def test_log_prob_of_the_sphere():
 
 
 def smallest_epsilon(make):
-    """The smallest budget that a mechanism accepts, by bisection of its logarithm."""
+    """Return the smallest budget that a mechanism accepts, by bisection of its logarithm."""
     low, high = math.log(2e-6), math.log(20.0)
     for _ in range(40):
         middle = (low + high) / 2
@@ -305,7 +305,7 @@ def test_rounding_errors_use_up_at_most_half_of_a_budget(make, share):
      lambda mechanism: (mechanism.clamp - mechanism._largest) / mechanism.scale / 2),
 ], ids=["Gaussian", "GaussianMoments"])
 def test_clamps_leave_room_for_the_noise(make, room):
-    """Too large a delta needs so little noise that its clamps would be inside the domain; it is refused."""
+    """A large delta needs so little noise that the clamps would be inside the domain; it is refused."""
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -336,7 +336,7 @@ def test_without_noise_one_changed_entry_is_impossible(mechanism, record):
 
 
 def test_entries_of_gaussian_moments_are_rounded_to_multiples_of_one_256th():
-    """Records just below and just above a rounding switch, far from the centre, where a changed norm would show."""
+    """Records just below and above a rounding threshold, far from the centre, where a wrong norm has an effect."""
     mechanism = GaussianMoments(n_features=2, intercept_weight=0.5, y_weight=0.75)
     x, y = np.array([[200.45, -60.55], [200.55, -60.45]]) / 256, np.array([[150.45], [150.55]]) / 192
     assert mechanism.encode(np.hstack([x, y])).tolist() == [[128, 200, -61, 150], [128, 201, -60, 151]]

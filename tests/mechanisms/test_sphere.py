@@ -51,7 +51,7 @@ def test_the_level_margin_covers_the_error_of_the_cap(m, epsilon):
 
 
 def exact_point(mechanism, u, near, upper, uniform, tangent):
-    """The ideal point of the sphere for the same random numbers, in arbitrary precision."""
+    """Return the ideal point of the sphere for the same random numbers, in arbitrary precision."""
     m, mp = mechanism.dimension, mpmath.mpf
     half = mp(m - 1) / 2
     height = mp(mechanism.gamma)
@@ -126,7 +126,7 @@ def test_directions_orthogonal_to_the_record_are_uniform():
     across = reports @ np.array([[0.8, 0.0], [0.6, 0.0], [0.0, 1.0]])
     angle = np.sort(np.arctan2(across[:, 1], across[:, 0])) / (2 * np.pi) + 0.5
     distance = np.abs(angle - np.arange(len(angle)) / len(angle)).max()
-    assert distance < 2.6 / np.sqrt(len(angle))  # Kolmogorov-Smirnov beyond 1e-5
+    assert distance < 2.6 / np.sqrt(len(angle))  # Kolmogorov-Smirnov test at a level of 1e-5
 
 
 def test_far_less_noise_than_the_gaussian_mechanism():
@@ -140,8 +140,8 @@ def test_published_noise():
     np.testing.assert_allclose(variance, [69, 6.3, 0.66], rtol=0.03)
 
 
-def test_words_that_round_the_tangent_to_zero_still_give_a_point_of_the_sphere():
-    """With one feature the orthogonal direction is a sign; if it vanished the report would be the record itself."""
+def test_words_with_zero_tangent_give_a_point_of_the_sphere():
+    """With one feature the orthogonal direction is a sign; if it were zero the report would be the record."""
 
     class AllOnes(SeededWords):
         def words(self, n_words):

@@ -1,4 +1,4 @@
-"""Subsets of every size keep their budget, and not only those of the size that is best for it."""
+"""Subsets of every size satisfy their budget, not only those of the optimal size."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from tests.mechanisms.test_categories import Scripted
 
 
 def subset_probabilities(mechanism, record):
-    """Exact probability of every subset given a record: all words of a level and of the dice, counted."""
+    """Return the exact probability of every subset given a record, from counts of all words."""
     d, word, size = mechanism.n_categories, 2**64, mechanism.subset_size
     places = range(d - 1 - size, d - 1)
     levels = {0: Fraction(mechanism._threshold, word), word - 1: 1 - Fraction(mechanism._threshold, word)}
@@ -29,7 +29,7 @@ def subset_probabilities(mechanism, record):
 
 
 def exact_ratio(mechanism):
-    """Largest ratio of the probabilities of a subset given two records."""
+    """Return the largest ratio of the probabilities of a subset given two records."""
     given = [subset_probabilities(mechanism, record) for record in range(mechanism.n_categories)]
     assert all(len(one) == math.comb(mechanism.n_categories, mechanism.subset_size) for one in given)
     return max(max(one[row] for one in given) / min(one[row] for one in given) for row in given[0])
@@ -38,13 +38,13 @@ def exact_ratio(mechanism):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0])
 @pytest.mark.parametrize("d, size", [(d, size) for d in (2, 3, 4, 5, 6) for size in range(1, d)])
 def test_subset_epsilon_is_exact_for_every_size(epsilon, d, size):
-    """The sizes that nobody would choose for a budget keep it as well."""
+    """Sizes that are not optimal for a budget satisfy it too."""
     ratio = exact_ratio(SubsetSelection(epsilon=epsilon, n_categories=d, subset_size=size))
     assert exp_lower(epsilon) * (1 - Fraction(1, 10**9)) <= ratio <= exp_lower(epsilon) * (1 + Fraction(1, 10**50))
 
 
-def test_a_threshold_for_another_size_is_found_out():
-    """The mutant of the test above: a size that the threshold does not know exceeds the budget."""
+def test_a_threshold_for_another_size_is_detected():
+    """Control of the test above: with the threshold of another size the budget is exceeded."""
     mechanism = SubsetSelection(epsilon=1.0, n_categories=5, subset_size=2)
     other = SubsetSelection(epsilon=1.0, n_categories=5, subset_size=3)
     mechanism.__dict__["_threshold"] = other._threshold

@@ -1,4 +1,4 @@
-"""Every comparison with a threshold T, with the words T - 1, T and T + 1: one word too many would exceed epsilon."""
+"""Every comparison with a threshold T, for the words T - 1, T and T + 1; an off-by-one error would exceed epsilon."""
 
 import itertools
 from fractions import Fraction
@@ -21,7 +21,7 @@ def around(threshold):
 
 
 def largest_private(epsilon, near, far, slack):
-    """The threshold by its definition: the largest T whose near words are not too many."""
+    """Return the threshold by its definition: the largest T that satisfies epsilon."""
     odds = exp_lower(epsilon) * Fraction(near, far) * (1 - slack) / (1 + slack)
     return (WORD * odds / (1 + odds)).__floor__()
 
@@ -33,7 +33,7 @@ def test_randomised_response(epsilon, k):
     threshold = mechanism._threshold
     assert threshold == largest_private(epsilon, 1, k - 1, Fraction(k - 1, WORD))
     assert mechanism.near_probability == threshold / WORD
-    # One word for an unknown category, then the level, then the step to another category.
+    # One word for an unknown category, one for the level, one for the step to another category.
     levels = around(threshold) * 2
     source = Scripted([0] * 6 + levels + [0] * 3 + [WORD - 1] * 3)
     reports = mechanism._draw(np.ones(6, dtype=np.int64), source)
@@ -44,7 +44,7 @@ def test_randomised_response(epsilon, k):
 @pytest.mark.parametrize("k", [2, 5, 40])
 @pytest.mark.parametrize("n", [3, 66])
 def test_subset_selection(epsilon, k, n):
-    """A few rows, and so many that they are drawn together."""
+    """Few rows, and enough rows that they are drawn together."""
     mechanism = SubsetSelection(epsilon=epsilon, n_categories=k)
     threshold, size = mechanism._threshold, mechanism.subset_size
     assert threshold == largest_private(epsilon, size, k - size, Fraction(2 * size * k, WORD))
@@ -66,7 +66,7 @@ def test_square_wave(epsilon, n_levels, window):
     assert threshold == largest_private(epsilon, 2 * half + 1, n_levels, slack)
     assert mechanism.near_probability == threshold / WORD
     for code in (0, n_levels // 2, n_levels):
-        # The first and the last position: the ends of the window, and those of the range or what is beside the window.
+        # First and last position: the ends of the window, and the ends of the range or the cells next to the window.
         left = -half if code else code + half + 1
         right = n_levels + half if code < n_levels else code - half - 1
         for word, near, far in ((0, code - half, left), (WORD - 1, code + half, right)):
@@ -76,7 +76,7 @@ def test_square_wave(epsilon, n_levels, window):
 
 @pytest.mark.parametrize("window", [0.0, 0.25])
 def test_every_report_of_the_square_wave_has_its_own_position(window):
-    """All positions of a small grid: near reports fill the window, far ones everything else, each once."""
+    """On a small grid, near reports fill the window and far reports all other positions, each once."""
     n = 8
     mechanism = SquareWave(epsilon=1.0, n_levels=n, window=window)
     half, width = mechanism.half_window, mechanism.n_near
@@ -91,14 +91,14 @@ def test_every_report_of_the_square_wave_has_its_own_position(window):
 
 @everyone
 def test_unary_encoding(epsilon):
-    """A byte that ties with the threshold's is decided by the 56 top bits of a word; the own bit is a coin."""
+    """If a byte equals the threshold's, the 56 top bits of a word decide; the record's own bit is one with p = 1/2."""
     mechanism = UnaryEncoding(epsilon=epsilon, n_categories=4)
     threshold = flip_threshold(epsilon)
     assert (mechanism.p, mechanism.q) == (0.5, threshold / WORD)
     leading, rest = divmod(threshold, 2**56)
     words = [max(rest - 1, 0) << 8 | 255, rest << 8, (rest + 1) << 8]
     for coin in (0, 1, 254, 255):
-        # One word for an unknown category, a byte for each bit, words for the ties, a byte for the own bit.
+        # One word for an unknown category, a byte for each bit, words for the ties, a byte for the record's own bit.
         octets = [leading, leading, leading, leading + 1, coin]
         reports = mechanism._draw(np.array([3]), Scripted([0] + words, octets))
         assert reports.tolist() == [[int(rest > 0), 0, 0, coin % 2]]
@@ -127,7 +127,7 @@ def test_the_label_of_a_record():
     mechanism = LabelledRecord(epsilon=2.0, n_features=2)
     threshold = mechanism.label._threshold
     middle = [2**62] * 2 * 2 * 3
-    # The words of the vector, then one for an unknown label, then the level and the step.
+    # The words of the vector, one for an unknown label, then the level and the step.
     source = Scripted(middle + [0] * 3 + around(threshold) + [0] * 3)
     reports = mechanism._draw(mechanism.encode(repeat([0.0, 0.0, 1.0], 3)), source)
     assert reports[:, 2].tolist() == [1, 0, 0]

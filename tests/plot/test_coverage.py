@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 from skldp import CoverageDisplay
 
-# Strings, as the csv module reads them, and out of order.
+# Strings, as read by the csv module, and not sorted.
 ROWS = [{"level": level, "covered": covered, "repeats": "200", "epsilon": epsilon}
         for epsilon, level, covered in [("1.0", "0.9", "181"), ("1.0", "0.5", "96"), ("4.0", "0.5", "110"),
                                         ("4.0", "0.9", "170")]]
@@ -56,11 +56,11 @@ def test_ranks_give_the_coverage_of_central_intervals():
 
 @pytest.mark.parametrize("table, sentence", [
     ({"level": [0.5], "repeats": [10]}, "need a column 'coverage'"),
-    ({"level": [0.5], "repeats": [10], "coverage": [5]}, "counts are called 'covered'"),
+    ({"level": [0.5], "repeats": [10], "coverage": [5]}, "pass counts as 'covered'"),
     ({"level": [1.5], "repeats": [10], "coverage": [0.5]}, "strictly between 0 and 1"),
     ({"level": [0.5], "repeats": [0], "coverage": [0.5]}, "at least one repeat"),
     ({"level": ["half"], "repeats": [10], "coverage": [0.5]}, "'level' must hold numbers"),
 ])
-def test_wrong_tables_are_met_with_a_sentence(table, sentence):
+def test_invalid_tables_raise(table, sentence):
     with pytest.raises(ValueError, match=sentence):
         CoverageDisplay.from_results(table)

@@ -72,7 +72,7 @@ def test_few_elements_are_named_by_their_features(regression):
 
 
 def test_many_elements_are_a_forest(regression):
-    truth = np.array([[0.5, -0.5, 0.2, np.nan]])  # the shape of a classifier's coef_ will do
+    truth = np.array([[0.5, -0.5, 0.2, np.nan]])  # the shape of a classifier's coef_ is accepted
     display = PosteriorDisplay.from_estimator(regression, "coef", truth=truth, level=0.5)
     x, y = display.lines_[0].get_data()
     assert np.allclose(x, regression.coef_) and y.tolist() == [0, 1, 2, 3]
@@ -119,7 +119,7 @@ def test_columns_of_values_are_elements():
     assert display.labels == ["0", "1"] and display.draws.shape[1] == 2
 
 
-def test_a_pipeline_is_looked_into():
+def test_a_pipeline_is_drawn_by_its_last_step():
     X = np.random.default_rng(0).uniform(0, 10, size=(2000, 2))
     pipeline = make_pipeline(BoundedScaler(bounds=(0, 10)), LDPBayesLinearRegression(**QUICK)).fit(X, X[:, 0] / 10)
     display = PosteriorDisplay.from_estimator(pipeline, "intercept")
@@ -127,7 +127,7 @@ def test_a_pipeline_is_looked_into():
 
 
 @pytest.mark.parametrize("index", ["unicorn", 7, -6, (0, 1), 0.5, [1, "unicorn"]])
-def test_a_wrong_element_is_met_with_the_right_ones(histogram, index):
+def test_an_unknown_element_raises_with_the_known_ones(histogram, index):
     with pytest.raises(ValueError, match="frequencies has no element .* 'cat', 'dog', 'fish'"):
         PosteriorDisplay.from_estimator(histogram, "frequencies", index=index)
 
@@ -144,7 +144,7 @@ def test_a_number_has_no_elements(gaussian):
     ({"index": []}, "selects no element"),
     ({"prior": np.zeros((10, 3)), "kind": "density"}, r"shape \(n,\) or \(n, 5\)"),
 ])
-def test_wrong_options_are_met_with_a_sentence(histogram, options, sentence):
+def test_invalid_options_raise(histogram, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         PosteriorDisplay.from_estimator(histogram, "frequencies", **options)
 

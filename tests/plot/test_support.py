@@ -1,4 +1,4 @@
-"""What all displays have in common: matplotlib is optional, and mistakes are met with a sentence."""
+"""Behaviour common to all displays: matplotlib is optional, and invalid arguments raise."""
 
 import sys
 
@@ -45,7 +45,7 @@ def test_posterior_displays_use_the_axes_they_are_given(gaussian):
     assert display.plot() is display and traces.plot() is traces
 
 
-def test_without_matplotlib_a_sentence_says_how_to_get_it(gaussian, monkeypatch):
+def test_without_matplotlib_the_error_explains_how_to_install_it(gaussian, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     drawings = [draw_coverage, draw_utility, lambda: PosteriorDisplay.from_estimator(gaussian, "mean"),
                 lambda: TraceDisplay.from_estimator(gaussian)]
@@ -59,7 +59,7 @@ def posterior_of(estimator):
 
 
 @pytest.mark.parametrize("draw", [posterior_of, TraceDisplay.from_estimator])
-def test_what_has_no_posterior_is_refused(draw):
+def test_estimators_without_posterior_raise(draw):
     with pytest.raises(NotFittedError, match="LDPGaussian instance is not fitted yet"):
         draw(LDPGaussian())
     for estimator in (LDPSGDRegressor(), LinearRegression()):
@@ -67,7 +67,7 @@ def test_what_has_no_posterior_is_refused(draw):
             draw(estimator)
 
 
-def test_wrong_names_list_the_right_ones(gaussian):
+def test_unknown_names_raise_with_the_known_ones(gaussian):
     with pytest.raises(ValueError, match="has no parameter 'coef'. Choose from 'mean', 'std'"):
         PosteriorDisplay.from_estimator(gaussian, "coef")
     with pytest.raises(ValueError, match=r"no parameter or element 'mean\[3\]'. Choose from 'mean', 'std'"):
@@ -82,7 +82,7 @@ def test_a_legend_names_everything_once(gaussian):
     assert texts == ["Monday", "Tuesday", "90 % interval", "truth"]
 
 
-def test_a_second_posterior_on_the_same_axes_is_seen_whole(gaussian):
+def test_a_second_posterior_on_the_same_axes_is_not_cut_off(gaussian):
     ax = plt.subplots()[1]
     wide = PosteriorDisplay.from_estimator(gaussian, "mean", prior=gaussian.posterior_.draws["std"].ravel(), ax=ax)
     narrow = PosteriorDisplay(wide.draws / 10, name="mean", labels=["mean"]).plot(ax=ax)

@@ -31,7 +31,7 @@ def test_names_are_parameters_or_elements(regression):
     display = TraceDisplay.from_estimator(regression, ["sigma", "coef[height]", "covariance[age, sleep]"])
     assert list(display.draws) == ["sigma", "coef[height]", "covariance[age, sleep]"]
     assert np.array_equal(display.draws["coef[height]"], regression.posterior_.draws["coef"][..., 1])
-    # An approximation has no chains, and its titles no diagnostics.
+    # The Laplace approximation has no chains, so its titles have no diagnostics.
     assert [ax.get_title() for ax in display.ax_] == list(display.draws)
 
 

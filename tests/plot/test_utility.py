@@ -66,7 +66,7 @@ def test_budgets_must_be_positive():
             PrivacyUtilityDisplay(epsilon, [0.5, 0.6]).plot()
 
 
-def test_labels_of_budgets_keep_their_distance():
+def test_labels_of_budgets_do_not_overlap():
     epsilon = np.geomspace(0.1, 10, 37)
     display = PrivacyUtilityDisplay(epsilon, epsilon).plot()
     assert np.allclose(display.ax_.get_xticks(), epsilon[::6])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skldp.privacy import audit_epsilon, epsilon_between, hockey_stick
-from skldp.privacy._audit import _epsilon_bound, _telling_event
+from skldp.privacy._audit import _best_event, _epsilon_bound
 
 
 def coin(epsilon, seed=0):
@@ -34,7 +34,7 @@ def test_epsilon_between_inverts_the_hockey_stick(delta):
         assert epsilon == 0 or worst[1] > delta
 
 
-def test_an_output_of_one_record_only_has_no_epsilon():
+def test_an_output_of_only_one_record_has_infinite_epsilon():
     assert epsilon_between([0.5, 0.5, 0.0], [0.5, 0.0, 0.5]) == np.inf
     assert np.isfinite(epsilon_between([0.9, 0.1], [1.0, 0.0], delta=0.2))
 
@@ -50,7 +50,7 @@ def test_the_bound_holds_at_its_confidence():
     assert np.mean(np.array(bounds) > 1.0) <= 0.1
 
 
-def test_delta_is_taken_off():
+def test_delta_is_subtracted():
     result = audit_epsilon(coin(1.0), 0, 1, n_reports=50_000, delta=0.2)
     assert result.epsilon_lower < np.log((0.731 - 0.2) / 0.269) + 0.02
 
@@ -76,19 +76,19 @@ def test_bad_parameters_raise(options):
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_the_telling_event_may_lie_on_either_side(sign):
+def test_the_best_event_may_lie_on_either_side(sign):
     here, there = sign * np.repeat([1.0, 0.0], 500), np.zeros(1000)
-    threshold, above = _telling_event(here, there, 0.0, 1e-6)
+    threshold, above = _best_event(here, there, 0.0, 1e-6)
     assert above == (sign > 0)
     assert (0 <= threshold < 1) if above else (-1 <= threshold < 0)
 
 
-def test_the_bound_is_that_of_clopper_and_pearson():
+def test_the_bound_uses_clopper_pearson_limits():
     for here, there in [(1, 0), (2, 0), (40, 3), (1000, 0)]:
         lower = stats.binomtest(here, 1000).proportion_ci(1 - 2e-3, "exact").low
         upper = stats.binomtest(there, 1000).proportion_ci(1 - 2e-3, "exact").high
         expected = max(0.0, math.log(lower / upper))
         assert _epsilon_bound([[here], [there]], 1000, 0.0, 1e-3)[0] == pytest.approx(expected, rel=1e-9)
-    # One report against none says something at a high alpha only.
+    # One report against none gives a positive bound only at a high alpha.
     lower, upper = stats.beta.ppf(0.7, 1, 10), stats.beta.ppf(0.3, 1, 10)
     assert _epsilon_bound([[1], [0]], 10, 0.0, 0.7)[0] == pytest.approx(math.log(lower / upper), rel=1e-9)

@@ -1,4 +1,4 @@
-"""The account of a ledger: what it adds up, how it matches rows, and that it tells what it could not see."""
+"""Tests of the ledger: its sums, how it matches rows, and its warnings about what it may have missed."""
 
 import itertools
 import math
@@ -108,7 +108,7 @@ def test_ledgers_nest_and_may_be_opened_again():
     assert inner.largest == 2.0 and outer.upper == 15.0
 
 
-def test_a_ledger_is_open_once():
+def test_a_ledger_cannot_be_opened_twice():
     with Ledger() as spent, pytest.raises(RuntimeError, match="open already"):
         spent.open()
     spent.close()
@@ -140,7 +140,7 @@ def test_only_digests_are_kept_and_every_ledger_has_its_own_key():
 
 
 def exact_delta(budgets, epsilon):
-    """Delta at epsilon of a composition of randomised responses, which are the worst mechanisms of their budgets."""
+    """Delta at epsilon of a composition of randomised responses, the worst mechanisms for these budgets."""
     p, q = np.ones(1), np.ones(1)
     for budget in budgets:
         true = 1 / (1 + math.exp(-budget))
@@ -155,7 +155,7 @@ def test_advanced_composition_is_smaller_than_the_sum_and_holds(budgets, delta):
         total = total.plus(accounts._Total.of(budget, 0.0))
     advanced = total.advanced(delta)
     assert exact_delta(budgets, advanced) <= delta
-    assert exact_delta(budgets, 0.3 * advanced) > delta  # the check itself can fail
+    assert exact_delta(budgets, 0.3 * advanced) > delta  # shows that the check above can fail
 
 
 def test_the_summary_composes_both_ways():
@@ -169,14 +169,14 @@ def test_the_summary_composes_both_ways():
         spent.summary(delta=0.0)
 
 
-def test_the_summary_says_what_content_cannot_match():
+def test_the_summary_warns_that_changed_rows_cannot_be_matched():
     with Ledger() as spent:
         spend(1.0, 0.0, ROWS)
     assert "a scaler or PCA fitted on each fold, cannot be matched" in spent.summary()
     assert "could not see" not in spent.summary()
 
 
-def test_nothing_is_left_behind():
+def test_no_files_or_variables_remain():
     before = dict(os.environ)
     with Ledger() as spent:
         folder = spent._spool.folder
@@ -193,7 +193,7 @@ def test_a_program_that_ends_with_an_open_ledger_removes_its_folder():
 CHILD = "import numpy as np; from skldp.privacy._spending import spend; spend(2.0, 0.0, np.zeros((3, 2)))"
 
 
-def test_processes_that_are_started_inside_are_counted():
+def test_processes_started_inside_are_counted():
     with Ledger() as outer, Ledger() as inner:
         spend(1.0, 0.0, np.zeros((3, 2)))
         subprocess.run([sys.executable, "-c", CHILD], check=True)
@@ -229,7 +229,7 @@ def leave_the_block(ledger):
 
 @needs_fork
 @quiet_fork
-def test_a_forked_child_leaves_the_ledger_of_its_parent_alone():
+def test_a_forked_child_does_not_change_the_ledger_of_its_parent():
     with Ledger() as spent:
         child = multiprocessing.get_context("fork").Process(target=leave_the_block, args=(spent,))
         child.start()
@@ -241,7 +241,7 @@ def test_a_forked_child_leaves_the_ledger_of_its_parent_alone():
 
 @needs_fork
 @quiet_fork
-def test_older_children_that_work_on_their_own_are_told_of():
+def test_older_children_that_work_on_their_own_are_warned_about():
     with multiprocessing.get_context("fork").Pool(1) as pool:
         pool.apply(spend_a_lot)
         time.sleep(0.1)
@@ -258,7 +258,7 @@ def report_one_value():
 
 @needs_fork
 @quiet_fork
-def test_older_children_that_report_a_single_value_are_told_of():
+def test_older_children_that_report_a_single_value_are_warned_about():
     with multiprocessing.get_context("fork").Pool(1) as pool:
         for _ in range(5):
             pool.apply(report_one_value)
@@ -267,13 +267,13 @@ def test_older_children_that_report_a_single_value_are_told_of():
             pool.apply(report_one_value)
 
 
-def test_a_message_that_was_not_finished_is_told_of():
+def test_an_incomplete_message_is_warned_about():
     with pytest.warns(UserWarning, match="incomplete"), Ledger() as spent:
         (spent._spool.folder / "spent-1-00.part").write_bytes(b"")
     assert "incomplete" in spent.summary()
 
 
-def test_a_folder_that_has_gone_is_told_of():
+def test_a_removed_folder_is_warned_about():
     with pytest.warns(UserWarning, match="incomplete"), Ledger() as spent:
         spent._spool.remove()
         spend(1.0, 0.0, ROWS)

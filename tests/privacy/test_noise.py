@@ -1,4 +1,4 @@
-"""The production noise functions, bisected: their output probabilities are computed, not sampled."""
+"""Exact output probabilities of the production noise functions, computed by bisection."""
 
 import math
 from functools import partial
@@ -102,7 +102,7 @@ def test_inverse_normal_cdf_is_as_accurate_as_the_slack_assumes():
             assert error <= mpmath.mpf(2) ** -51 * (1 + abs(root))
 
 
-def test_the_noise_reaches_every_clamped_report_from_every_record():
+def test_every_clamped_report_is_possible_for_every_record():
     for epsilon in (0.1, 1.0, 20.0):
         mechanism = Laplace(epsilon=epsilon)
         law = partial(laplace_noise, scale=mechanism.scale)
@@ -141,7 +141,7 @@ def test_uniform_below_is_the_exact_product(n_values):
 
 @pytest.mark.parametrize("n_values", [2, 3, 10, 257, 1000, 2**31 + 7, 2**32 - 1])
 def test_uniform_below_switches_at_the_exact_word(n_values):
-    """The first word of each value and the one before it: every bit of a word counts, the lowest too."""
+    """Check the first word of each value and the word before it, which differ in the lowest bits."""
     values = sorted({*range(1, min(n_values, 300)), n_values - 1})
     first = [-(-value * 2**64 // n_values) for value in values]
     assert any(word % 2 for word in first) or n_values in (2, 3), "a word that only its lowest bit sets apart"

@@ -1,4 +1,4 @@
-"""Numbers of the guarantee against their formulas, written out a second time, and at the ends of their domains."""
+"""Check the numbers of the privacy guarantee against their formulas, also at the ends of their domains."""
 
 import inspect
 import math
@@ -71,7 +71,7 @@ def test_gaussian_slack(scale):
 
 @pytest.mark.parametrize("sign, factor", [(0, 1), (2**63, -1)])
 def test_noise_of_extreme_words(sign, factor):
-    """Zeros are u = 2^-128, ones are nearly u = 1, and the lowest bits of both words count."""
+    """All zero bits are u = 2^-128, all one bits nearly u = 1, and the lowest bits of both words matter."""
     scale = 1e12
     zero, one = np.array([0], dtype=np.uint64), np.array([1], dtype=np.uint64)
     signed = np.array([sign], dtype=np.uint64)
@@ -90,8 +90,8 @@ def test_noise_of_extreme_words(sign, factor):
         assert law(top, np.array([2**64 - 1], dtype=np.uint64), 1.0)[0] == 0
 
 
-def test_a_call_takes_two_words_a_value_in_order():
-    """The first half of a chunk's words are the high ones; values past a chunk get words of their own."""
+def test_each_value_uses_two_words_in_order():
+    """The first half of a chunk's words are the high words; the next chunk uses new words."""
     words = SeededWords(b"order").words(4 * 2 + 2)
     source = Scripted(words[:8].tolist())
     found = integer_noise(laplace_noise, 1e6, (2, 2), source)
@@ -126,7 +126,7 @@ def test_probabilities_of_small_laplace_noise():
 
 
 def test_noise_that_is_always_the_same_has_probability_one():
-    """All 2^127 uniform numbers give 0, the one of zero bits among them."""
+    """All 2^127 uniform numbers give 0, including the number 0."""
     assert noise_pmf(lambda high, low: np.zeros(high.shape, dtype=np.int64), [0, 1]).tolist() == [1.0, 0.0]
 
 
@@ -159,7 +159,7 @@ def test_weighted_moment_sensitivity_on_a_grid_of_its_formula(seed):
 
 
 def test_shuffling_at_the_edge_of_its_domain():
-    """The theorem holds from n = 16 e^epsilon log(2 / delta) on, and never gives more than the local epsilon."""
+    """The theorem needs n >= 16 e^epsilon log(2 / delta); the result is at most the local epsilon."""
     least = math.ceil(16 * math.exp(1.0) * math.log(2e6))
     assert shuffled_epsilon(1.0, least, 1e-6) <= 1.0
     with pytest.raises(ValueError, match="domain"):
@@ -190,8 +190,8 @@ def test_an_audit_of_the_record_itself(x, x_prime):
     assert taken_off.epsilon_lower == pytest.approx(math.log((lower - 0.25) / (1 - lower)), rel=1e-9)
 
 
-def test_an_audit_counts_reports_that_it_did_not_choose_by():
-    """The first half of the reports leaks and the second does not: the bound must say nothing."""
+def test_an_audit_counts_other_reports_than_it_selects_the_event_with():
+    """The first half of the reports leaks and the second does not: the bound must be 0."""
 
     def leaky(x):
         return np.where(np.arange(len(x)) < len(x) // 2, x, 0.5)
@@ -202,7 +202,7 @@ def test_an_audit_counts_reports_that_it_did_not_choose_by():
 def test_an_audit_takes_one_column_and_refuses_two():
     result = audit_epsilon(lambda x: np.asarray(x)[:, None], 0.0, 1.0, n_reports=200)
     assert result.epsilon_lower > 1
-    with pytest.raises(ValueError, match="one number each"):
+    with pytest.raises(ValueError, match="one number for each report"):
         audit_epsilon(lambda x: np.column_stack([x, x]), 0.0, 1.0, n_reports=200)
     for delta in (0.0, 0.999):
         audit_epsilon(lambda x: x, 0.0, 1.0, n_reports=100, delta=delta)
@@ -213,6 +213,6 @@ def test_an_audit_takes_one_column_and_refuses_two():
 
 
 def test_the_rarest_noise_has_the_probability_of_one_word():
-    """Noise 1 for the uniform number zero alone: one of 2^127, of either sign."""
+    """Only the uniform number zero gives noise 1: one of 2^127, for either sign."""
     pmf = noise_pmf(lambda high, low: ((high == 0) & (low == 0)).astype(np.int64), [1, -1, 0])
     assert pmf[0] == pmf[1] == 2.0**-128 and pmf[2] == 1.0

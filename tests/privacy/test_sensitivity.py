@@ -1,4 +1,4 @@
-"""Every sensitivity against brute force over all pairs of records, from both sides."""
+"""Compare every sensitivity with brute force over pairs of records: attained and not exceeded."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_a_sensitivity_without_its_root_two_is_caught():
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.7])
-def test_one_feature_is_bounded_and_not_far_off(kappa):
+def test_one_feature_has_a_close_upper_bound(kappa):
     found = brute_force(moment_distance(0.8, kappa), 1.0, 1.0, n_features=1)
     declared = moment_sensitivity(1.0, 1.0, 0.8, kappa)
     assert 0.9 * declared <= found <= declared * (1 + 1e-9)
@@ -97,13 +97,13 @@ def test_weighted_sensitivity_is_attained_and_below_the_papers(norm, y_bound, c1
     assert declared <= paper_moment_bound(norm, y_bound, c1, c2)
 
 
-def test_waste_of_the_papers_bound():
+def test_ratio_of_the_papers_bound_to_the_sensitivity():
     ratios = [(paper_moment_bound(1, b) / weighted_moment_sensitivity(1, b)) ** 2 for b in (1, 2)]
     assert ratios == pytest.approx([1.222, 1.545], abs=1e-3)
 
 
 def centred_lengths(norm, y_bound, d, y_weight, kappa, labelled, recentre):
-    """Distance from the centre of many moment vectors, extremes among them, constant entries left out."""
+    """Distances of many moment vectors, including extreme ones, to the centre; constant entries are left out."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(4000, d))
     x *= norm * rng.choice([0.0, 0.3, 1.0, 1.0], size=(4000, 1)) / np.linalg.norm(x, axis=1, keepdims=True)

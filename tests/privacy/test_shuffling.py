@@ -1,4 +1,4 @@
-"""The closed form of shuffling against the exact guarantee of shuffled randomised response."""
+"""Compare the shuffling theorem with the exact guarantee of shuffled randomised response."""
 
 import math
 
@@ -12,14 +12,14 @@ from skldp.privacy import shuffled_epsilon
 
 
 def shuffled_counts(n_reports, n_ones, p):
-    """Probabilities of the number of ones among reports of bits that tell the truth with probability p."""
+    """Distribution of the number of ones among reported bits that are correct with probability p."""
     zeros = binom.pmf(np.arange(n_reports - n_ones + 1), n_reports - n_ones, 1 - p)
     ones = binom.pmf(np.arange(n_ones + 1), n_ones, p)
     return np.convolve(zeros, ones)
 
 
 def exact_epsilon(local, n_reports, delta):
-    """Central epsilon of shuffled randomised response of bits, the worst over the other clients' records."""
+    """Central epsilon of shuffled randomised response of bits, maximised over the other clients' records."""
     p = math.exp(local) / (1 + math.exp(local))
 
     def excess(epsilon, one, other):
@@ -56,7 +56,7 @@ def test_the_published_value():
 
 @pytest.mark.parametrize("local, n_reports, delta", [
     (1.0, 500, 1e-6), (10.0, 10**6, 1e-6), (math.inf, 10**9, 1e-6)])
-def test_outside_its_domain_the_theorem_is_silent(local, n_reports, delta):
+def test_parameters_outside_the_domain_of_the_theorem_raise(local, n_reports, delta):
     with pytest.raises(InvalidParameterError, match="domain of the theorem"):
         shuffled_epsilon(local, n_reports, delta)
 

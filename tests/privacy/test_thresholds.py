@@ -1,4 +1,4 @@
-"""Integer thresholds: epsilon holds exactly, and one step further it would not."""
+"""Integer thresholds satisfy epsilon, and the next integer does not."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What random_state means: fresh entropy, or one stream for each seed, protocol and data."""
+"""Tests of random_state: fresh entropy, or one stream for each seed, protocol and data."""
 
 import os
 
@@ -29,7 +29,7 @@ def test_an_int_depends_on_seed_protocol_and_data():
     assert len({tuple(other) for other in others}) == len(others)
 
 
-def test_items_cannot_run_into_each_other():
+def test_adjacent_items_are_separated():
     assert first(0, "ab", "c") != first(0, "a", "bc")
 
 
@@ -41,12 +41,12 @@ def test_a_generator_contributes_one_draw_and_the_data_matter():
     assert first(np.random.RandomState(5), "x") == first(np.random.RandomState(5), "x")
 
 
-def test_a_source_is_used_as_it_is():
+def test_a_source_is_returned_unchanged():
     source = SeededWords(b"k")
     assert word_source(source, "anything") is source
 
 
-def test_numpys_global_state_is_left_alone():
+def test_numpys_global_state_is_not_changed():
     before = np.random.get_state()[1].tolist()
     first(0, "x")
     assert np.random.get_state()[1].tolist() == before
@@ -57,7 +57,7 @@ def test_bytes_and_words_are_uniform():
         counts = np.bincount(source.bytes(2**18), minlength=256)
         assert counts.sum() == 2**18
         chi_square = ((counts - 1024) ** 2 / 1024).sum()
-        assert 120 < chi_square < 430  # 255 degrees of freedom, beyond 1e-9 on both sides
+        assert 120 < chi_square < 430  # 255 degrees of freedom; probability below 1e-9 on each side
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -1,4 +1,4 @@
-"""Tests of reported categories: their shares, the bits of subsets and of unary encoding, and pairs of bits."""
+"""Tests of reported categories: counts of categories, of bits and of pairs of bits."""
 
 import math
 
@@ -11,20 +11,20 @@ from skldp.analysis.report_checks._laws import log_largest_subset, log_largest_u
 from skldp.analysis.report_checks._spikes import row_finding
 from skldp.protocols._tallies import PairTally, RowTally
 
-_MOST_SIZES = 256  # sizes of the sets of categories that are looked at
-_SMALLEST_TAIL = 1e-290  # above what underflows
+_MOST_SIZES = 256  # largest number of sizes of sets of categories that are tested
+_SMALLEST_TAIL = 1e-290  # does not underflow
 
 
 def category_findings(protocol, tally, rows):
-    """Every test of reported categories."""
+    """Run every test of reported categories."""
     return _bit_findings(protocol, tally, rows) if protocol.sends_bits else [_share_finding(protocol, tally)]
 
 
 def _share_finding(protocol, tally):
-    """Test the counts of randomised response: every set of a categories has a share of a q at least.
+    """Test the counts of randomised response: every set of s categories has an expected share of at least s q.
 
-    Of the sets of one size only the one with the fewest reports matters. The largest counts need no test of their own:
-    they are what the rest leaves.
+    Of the sets of one size only the one with the fewest reports is tested. Large counts need no separate test, because
+    they imply small counts of the remaining categories.
     """
     k, n = protocol.n_categories, tally.n_reports
     if k == 1:
@@ -67,7 +67,7 @@ def _bit_findings(protocol, tally, rows):
 
 
 def _bit_finding(what, counts, n, one, other):
-    """Test how often each bit, or pair of bits, is set, given its probabilities with and without the record."""
+    """Test the count of each bit, or pair of bits, given its probabilities with and without the record."""
     least, most = min(one, other) * (1 - 1e-9), max(one, other) * (1 + 1e-9)
     p_values = np.array([at_least(counts, n, most), at_most(counts, n, least)])
     side, place = np.unravel_index(p_values.argmin(), p_values.shape)
@@ -77,7 +77,7 @@ def _bit_finding(what, counts, n, one, other):
 
 
 def _total_finding(mechanism, n_ones, n):
-    """Test the number of ones in all reports of unary encoding, whose distribution no record changes."""
+    """Test the total number of ones in reports of unary encoding; its distribution does not depend on the records."""
     n_others = mechanism.n_categories - 1
     expected = n * (mechanism.p + n_others * mechanism.q)
     reason = f"The {n} reports have {n_ones} ones in all, and {expected:.0f} are expected for any records."
@@ -85,7 +85,7 @@ def _total_finding(mechanism, n_ones, n):
 
 
 def _ones_finding(mechanism, ones, multiplicity):
-    """Test the numbers of ones of single reports, and below each number: their distribution is known, too."""
+    """Test how many reports have exactly, and at most, each number of ones; the records do not affect this either."""
     d, n = mechanism.n_categories, int(multiplicity.sum())
     others = np.append(bdtr(np.arange(d), d - 1, mechanism.q) if d > 1 else np.ones(1), 1.0)
     below = (others + np.append(0.0, others[:-1])) / 2
@@ -96,14 +96,14 @@ def _ones_finding(mechanism, ones, multiplicity):
     lower = at_most(seen, n, np.maximum(probability * (1 - 1e-9) - 1e-15, 0.0))
     p_values = np.minimum(upper, lower)
     place = int(p_values.argmin())
-    words = f"exactly {place}" if place <= d else f"at most {place - d - 1}"
-    reason = (f"{seen[place]:.0f} of {n} reports have {words} ones, and {n * probability[place]:.1f} are expected "
+    quantity = f"exactly {place}" if place <= d else f"at most {place - d - 1}"
+    reason = (f"{seen[place]:.0f} of {n} reports have {quantity} ones, and {n * probability[place]:.1f} are expected "
               "for any records.")
     return Finding(float(p_values.min()) * 2 * len(p_values), reason)
 
 
 def _equal_unary(mechanism, ones, multiplicity):
-    """As for other equal reports, but for each number of ones on its own: rows with more ones are rarer."""
+    """Test equal reports separately for each number of ones, because rows with more ones are rarer."""
     n, most = int(multiplicity.sum()), np.zeros(mechanism.n_categories + 1, dtype=int)
     np.maximum.at(most, ones, multiplicity)
     log_largest, log_possible = log_largest_unary(mechanism)

@@ -1,8 +1,8 @@
-r"""Could honest clients have sent these reports? A test that is valid for any records.
+r"""Test of whether honest clients could have sent a collection of reports, valid for any records.
 
-Every test here has the hypothesis that each report was drawn by the mechanism from some record. The records are
-arbitrary, so a lie that some data could explain is not seen, and a small p-value does not come from strange data. The
-tests of a collection are combined by Bonferroni's correction; their number depends on the protocol alone.
+The null hypothesis of every test is that the mechanism drew each report from some record. The records are arbitrary:
+unusual data do not cause small p-values, and forged reports that some data could explain are not detected. The tests of
+a collection are combined by Bonferroni's correction; their number depends on the protocol alone.
 """
 
 import math
@@ -15,21 +15,21 @@ from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._tallies import RecordTally
 from skldp.protocols._values import ValueProtocol
 
-WARNING_LEVEL = 1e-4  # of the p-value; a tenth of the false alarms that are promised
-NEGLECTED = 1e-12  # added to every p-value: covers events that the bounds leave out, each rarer than 1e-13
+WARNING_LEVEL = 1e-4  # p-values below it cause a warning; a tenth of the promised rate of false alarms
+_NEGLECTED = 1e-12  # added to every p-value, for the events that the bounds ignore, each rarer than 1e-13
 
 
 @dataclass(frozen=True)
 class ReportCheck:
-    """Whether honest clients could have sent a collection of reports.
+    """Result of the test of whether honest clients could have sent a collection of reports.
 
     Parameters
     ----------
     p_value : float
-        Largest probability, over all records that the clients may have, of reports as strange as these. A small one
-        means that some reports were not made by the protocol; a large one does not mean that all were.
+        Largest probability, over all records that the clients may have, of reports as extreme as these. A small value
+        means that some reports were not made by the protocol; a large value does not mean that all were.
     reason : str
-        What is strangest about the reports, in a sentence.
+        The result of the test with the smallest p-value, in a sentence.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class ReportCheck:
 
 
 def check_rows(protocol, reports):
-    """Test reports under a protocol, one row for each client, which must be valid.
+    """Test valid reports under a protocol, one row for each client.
 
     Parameters
     ----------
     protocol : Protocol
-        What the reports came under; a GradientProtocol, too.
+        Protocol of the reports; may be a GradientProtocol.
     reports : array-like of int, shape (n, width)
         Reports of unknown origin.
 
@@ -64,14 +64,14 @@ def check_rows(protocol, reports):
 
 
 def check_aggregate(aggregate, rows=None):
-    """Test the sums of reports, and the reports themselves where they are at hand.
+    """Test the sums of reports, and also the reports themselves if they are available.
 
     Parameters
     ----------
     aggregate : Aggregate
         The sums.
     rows : ndarray of int or None
-        The valid reports behind the sums, if they came under one protocol.
+        The valid reports behind the sums, if they are all of one protocol.
 
     Returns
     -------
@@ -80,18 +80,18 @@ def check_aggregate(aggregate, rows=None):
     noisy = [part for part in aggregate.parts.items() if part[1].n_reports and part[0].epsilon < math.inf]
     findings = [finding for protocol, tally in noisy for finding in _findings(protocol, tally, rows)]
     if not findings:
-        return ReportCheck(1.0, "No report says anything: there is none, or none has any noise.")
+        return ReportCheck(1.0, "Nothing to test: there are no reports, or they have no noise.")
     return _combined(findings)
 
 
 def _combined(findings):
-    """Bonferroni's correction for the number of tests."""
-    strangest = min(findings, key=lambda finding: finding.p_value)  # of ties the first: equal reports
-    return ReportCheck(min(1.0, len(findings) * strangest.p_value + NEGLECTED), strangest.reason)
+    """Combine all tests by Bonferroni's correction."""
+    smallest = min(findings, key=lambda finding: finding.p_value)  # of ties the first, which is about equal reports
+    return ReportCheck(min(1.0, len(findings) * smallest.p_value + _NEGLECTED), smallest.reason)
 
 
 def _findings(protocol, tally, rows):
-    """Every test of the reports under one protocol."""
+    """Run every test of the reports of one protocol."""
     if isinstance(tally, RecordTally):
         rows = tally.reports
     if isinstance(protocol, ValueProtocol):

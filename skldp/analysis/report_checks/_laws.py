@@ -1,4 +1,4 @@
-r"""Largest and smallest probabilities of reports over all records, for every mechanism."""
+r"""Bounds on the probabilities of reports over all records, for every mechanism."""
 
 import math
 
@@ -14,7 +14,7 @@ from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._noise import gaussian_slack, laplace_slack
 
-_ROUNDING = 1e-9  # relative; above the errors of floats, and of words that choose uniform integers
+_ROUNDING = 1e-9  # relative; exceeds the rounding errors of floats and of uniform integers made from words
 
 
 def interval_probabilities(mechanism, low, high):
@@ -25,7 +25,7 @@ def interval_probabilities(mechanism, low, high):
     mechanism : SquareWave, Laplace or Gaussian
         The mechanism of the value.
     low, high : ndarray of float
-        Ends in grid units; infinite for what is unbounded.
+        Ends in grid units; may be infinite.
 
     Returns
     -------
@@ -33,9 +33,9 @@ def interval_probabilities(mechanism, low, high):
 
     Notes
     -----
-    Given a record x the report is x plus symmetric noise whose probability falls with its size. So the probability of
-    an interval is largest where x is nearest to the interval's centre, and smallest at one of the ends of the domain.
-    The share of the square wave's window in an interval behaves likewise.
+    Given a record x the report is x plus symmetric noise, with a probability that decreases with the absolute value of
+    the noise. So the probability of an interval is largest for the x nearest to the interval's centre, and smallest
+    for one of the ends of the domain. The same holds for the share of the square wave's window in an interval.
     """
     mass, (first, last), slack = _location_law(mechanism)
     at_ends = np.stack([mass(low, high, first), mass(low, high, last)])
@@ -46,7 +46,7 @@ def interval_probabilities(mechanism, low, high):
 
 
 def _location_law(mechanism):
-    """Probability of an interval given a record, smallest and largest record, and how far floats move logarithms."""
+    """Return the probability of an interval given a record, the extreme records, and the error of its logarithm."""
     if isinstance(mechanism, SquareWave):
         return _square_wave_mass(mechanism), (0, mechanism.n_levels), _ROUNDING
     if isinstance(mechanism, Laplace):
@@ -62,7 +62,7 @@ def _square_wave_mass(mechanism):
     lowest, highest = mechanism.clamp
 
     def mass(low, high, x):
-        """Probability of low .. high - 1 given x, which may lie between two grid points where it is largest."""
+        """Probability of low .. high - 1 given x; x need not be a grid point."""
         low, high = np.maximum(low, lowest), np.minimum(high, highest + 1)
         overlap = np.minimum(high, x + mechanism.half_window + 1) - np.maximum(low, x - mechanism.half_window)
         return far * np.maximum(high - low, 0) + (near - far) * np.maximum(overlap, 0)
@@ -74,10 +74,10 @@ def _noise_mass(cdf, mechanism):
     lowest, highest = mechanism.clamp
 
     def mass(low, high, x):
-        """Probability of low .. high - 1 given x, the tails counted where the clamps are."""
+        """Probability of low .. high - 1 given x; the tails belong to the clamped reports."""
         start = np.where(low <= lowest, -np.inf, (low - 0.5 - x) / mechanism.scale)
         end = np.where(high > highest, np.inf, (high - 0.5 - x) / mechanism.scale)
-        right = start > 0  # there, the difference of the tails keeps the digits
+        right = start > 0  # the difference of upper tails avoids cancellation there
         return cdf(np.where(right, -start, end)) - cdf(np.where(right, -end, start))
 
     return mass
@@ -88,16 +88,16 @@ def _laplace_cdf(x):
 
 
 def log_largest_value(mechanism):
-    """Logarithm of the largest probability of one reported value, and of the number of values."""
+    """Logarithms of the largest probability of one reported value and of the number of values."""
     low, high = mechanism.clamp
-    # Inside, every value within the domain is as probable as any; the clamps collect the tails.
+    # All values inside the domain have the same largest probability; the clamps collect the tails.
     cells = np.array([low, 0, high], dtype=float)
     largest = interval_probabilities(mechanism, cells, cells + 1)[1].max()
     return math.log(largest), math.log(high - low + 1)
 
 
 def log_largest_subset(mechanism):
-    """Logarithm of the largest probability of a subset, and of the number of subsets."""
+    """Logarithms of the largest probability of a subset and of the number of subsets."""
     d, size = mechanism.n_categories, mechanism.subset_size
     near = math.log(mechanism.p) - log_choose(d - 1, size - 1)
     far = math.log(max(1 - mechanism.p, 1e-300)) - log_choose(d - 1, size)
@@ -105,10 +105,10 @@ def log_largest_subset(mechanism):
 
 
 def log_largest_unary(mechanism):
-    """Logarithms, by the number of ones, of the largest probability of a row of bits and of the number of rows."""
+    """Logarithms of the largest probability of a row of bits and of the number of rows, by the number of ones."""
     d, q = mechanism.n_categories, mechanism.q
     ones = np.arange(d + 1.0)
-    # The record's own bit is a fair coin; q is below one half, so that ones are best explained with their help.
+    # The record's own bit is 1 with probability 1/2 > q, so a row with ones is likeliest if the record is one of them.
     others = np.maximum(ones - 1, 0)
     value = math.log(0.5) + others * math.log(q) + (d - 1 - others) * math.log1p(-q)
     return value + _ROUNDING, log_choose(d, ones)
@@ -126,7 +126,7 @@ def log_largest_vector(mechanism):
 
 
 def _log_largest_entry(scale, clamp, largest):
-    """The larger one of a cell of width one at the record and of a tail beyond the clamp."""
+    """Logarithm of the larger probability of a grid cell at the record and of the tail beyond the clamp."""
     cell = 1 / (scale * math.sqrt(2 * math.pi))
     tail = ndtr(-(clamp - 0.5 - largest) / scale)
     return np.log(np.maximum(cell, tail)) + gaussian_slack(np.min(scale)) + _ROUNDING
@@ -136,10 +136,11 @@ def _log_largest_direction(mechanism):
     r"""Logarithm of a bound on the probability of one report of the sphere mechanism.
 
     The density on the sphere is at most :math:`p/q_c`. Given the point :math:`\zeta` the report is z with probability
-    :math:`\prod_jg(z_j - s\zeta_j)`, :math:`g(t) = \int_{t-1/2}^{t+1/2}\frac12e^{-|u|}du`, which has the integral 1
-    and is at most :math:`g(0) = 1 - e^{-1/2}`. The sphere is covered by the m regions where one coordinate is
-    :math:`1/\sqrt m` or more in size; there the others have a density of :math:`\sqrt m\,\Gamma(m/2)/\pi^{m/2}` at
-    most. Integrating over them, with g(0) for the one left out,
+    :math:`\prod_jg(z_j - s\zeta_j)`, where :math:`g(t) = \int_{t-1/2}^{t+1/2}\frac12e^{-|u|}du` has the integral 1
+    and the maximum :math:`g(0) = 1 - e^{-1/2}`. The sphere is covered by the m regions where one coordinate has an
+    absolute value of at least :math:`1/\sqrt m`; there the density of the others is at most
+    :math:`\sqrt m\,\Gamma(m/2)/\pi^{m/2}`. Integrating over these, and bounding the factor of the remaining
+    coordinate by g(0),
 
     .. math:: P(z) \le \frac p{q_c}\,m^{3/2}\,\Gamma(m/2)\,\pi^{-m/2}\,(1 - e^{-1/2})\,s^{1-m}.
     """

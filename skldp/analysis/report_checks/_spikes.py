@@ -1,8 +1,8 @@
-r"""Tests of spikes: one report that is more frequent than the reports beside it can explain.
+r"""Tests of spikes: one report that is more frequent than similar reports can explain.
 
-Records that make one report likely make others likely, too: those within a window of the square wave, and those that
-share members with a subset. So a function that is 1 at the report and negative at the others has a small mean whatever
-the records are. Its sum over independent reports is bounded by Chernoff's inequality with the largest
+Records that make one report likely also make similar reports likely: those within a window of the square wave, and
+subsets with common members. So a function that is 1 at the report and negative at similar reports has a small mean for
+any records. The tail of its sum over independent reports is bounded by Chernoff's inequality with the largest
 moment-generating function over all records, :math:`P(T \ge t) \le \min_\lambda\max_xM_x(\lambda)^ne^{-\lambda t}`.
 """
 
@@ -21,20 +21,22 @@ _MOST_CELLS = 1 << 16
 def window_finding(mechanism, column, counts):
     r"""Test whether a cell of the square wave is more frequent than its neighbours allow.
 
-    Of two reports that are w apart, each window of width w around a record that holds a report r between them holds
-    exactly one. So a window with r in it holds w - 1 of the reports that are less than w away from r, and
-    :math:`1\{r\} - \frac1{w-1}1\{\text{others near } r\}` has no larger mean inside the window than far from it.
+    Take two reports that are w apart, with a report r between them: a window of width w that contains r contains
+    exactly one of the two. So a window that contains r contains w - 1 of the other reports less than w away from r, and
+    the mean of :math:`1\{r\} - \frac1{w-1}1\{\text{others near } r\}` is no larger for these records than for
+    others.
     """
     n, width, n_cells = int(counts.sum()), mechanism.n_near, len(counts)
     if width == 1 or n_cells > _MOST_CELLS:
-        return Finding(1.0, "A window of the square wave has one report, or there are too many to look at each.")
+        return Finding(1.0, "Not tested: the windows are single reports, or there are too many possible reports.")
     place, below = np.arange(n_cells), np.append(0, np.cumsum(counts))
     first, last = np.maximum(place - width + 1, 0), np.minimum(place + width, n_cells)
     beside, n_beside = below[last] - below[first] - counts, last - first - 1
     near = mechanism.near_probability / width
     far = (1 - mechanism.near_probability) / mechanism.n_levels
     up, down = np.expm1(_RATES), np.expm1(-_RATES / (width - 1))
-    # The window holds the cell and width - 1 neighbours; or it does not, and neighbours are at least far reports.
+    # Either the window contains the cell and width - 1 neighbours, or not; all other neighbours have at least the
+    # probability far.
     inside = near * up + (near * (width - 1) + far * (n_beside[:, None] - width + 1)) * down
     outside = far * up + far * n_beside[:, None] * down
     log_moment = np.log1p(np.maximum(inside, outside))
@@ -65,27 +67,27 @@ def row_finding(mechanism, distinct, multiplicity, sums):
 
 
 def _shared_counts(distinct, sums):
-    """Sum over the bits of each row of how often they are set; in blocks, for rows may be many and long."""
+    """Sum the counts of the bits that are set in each row; in blocks, to limit memory."""
     n_rows = max(1, 2**22 // distinct.shape[1])
     blocks = [distinct[start:start + n_rows].astype(float) @ sums for start in range(0, len(distinct), n_rows)]
     return np.concatenate(blocks)
 
 
 def _subset_moments(mechanism, size):
-    """Weight of a shared bit, logarithm of the largest moment-generating function, and mean of the function."""
+    """Return the weight of a shared bit, the log of the largest moment-generating function, and the function's mean."""
     d, p = mechanism.n_categories, mechanism.p
-    # Shared members where the record is one of the subset, and where it is not; first if the report contains it.
+    # Number of shared members if the record is in the subset, and if it is not; p is for reports that contain it.
     laws = (p * _shared(d - 1, size - 1, size - 1, 1, size) + (1 - p) * _shared(d - 1, size - 1, size, 0, size),
             p * _shared(d - 1, size, size - 1, 0, size) + (1 - p) * _shared(d - 1, size, size, 0, size))
     shared = np.arange(size + 1)
-    weight = (laws[0][-1] - laws[1][-1]) / (laws[0] @ shared - laws[1] @ shared)  # then no record changes the mean
+    weight = (laws[0][-1] - laws[1][-1]) / (laws[0] @ shared - laws[1] @ shared)  # makes the mean equal for all records
     value = (shared == size) - weight * shared
     moments = [np.exp(_RATES[:, None] * value) @ law for law in laws]
     return weight, np.log(np.maximum(*moments)) + 1e-15, float(laws[1] @ value)
 
 
 def _shared(n_places, n_marked, n_drawn, own, size):
-    """Probabilities that a draw without replacement, and ``own`` more, have 0 .. size members in common."""
+    """Probabilities of 0 .. size marked members in a draw without replacement, plus ``own``."""
     hits = np.arange(size + 1) - own
     possible = (hits >= 0) & (hits <= min(n_marked, n_drawn)) & (n_drawn - hits <= n_places - n_marked)
     k = np.where(possible, hits, 0)
@@ -96,7 +98,7 @@ def _shared(n_places, n_marked, n_drawn, own, size):
 
 
 def _unary_moments(mechanism, size):
-    """As for subsets; the bits are independent, the record's own is a fair coin."""
+    """As :func:`_subset_moments`; the bits are independent, and the record's own bit is 1 with probability 1/2."""
     d, q = mechanism.n_categories, mechanism.q
     far = 0.5 * q**size * (1 - q) ** (d - 1 - size) if size < d else 0.0
     near = 0.5 * q ** (size - 1) * (1 - q) ** (d - size) if size else far
@@ -107,7 +109,7 @@ def _unary_moments(mechanism, size):
     if size:
         moments.append((1 + fall / 2) * (1 + q * fall) ** (size - 1) + near * spike)
     if size == d:
-        del moments[0]  # every record is among the ones
+        del moments[0]  # all bits are ones, so no record is outside
     return weight, np.log(np.max(moments, axis=0)) + 1e-15, far - weight * q * size
 
 

@@ -1,4 +1,4 @@
-"""Tests of reported values: their counts in intervals, and how far they lie outside the bounds."""
+"""Tests of reported values: their counts in intervals, and their distance from the bounds."""
 
 import math
 
@@ -12,7 +12,7 @@ from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._noise import laplace_slack
 
-_MOST_CELLS = 4096  # cells of a value that are looked at one by one and in dyadic groups
+_MOST_CELLS = 4096  # cells of a value that are tested one by one and in dyadic groups; more are merged first
 
 
 def value_findings(protocol, tally, rows):
@@ -47,7 +47,7 @@ def _interval_finding(protocol, column, counts):
 
 
 def _intervals(n_cells):
-    """First cell, and the one after the last, of dyadic intervals and of all intervals that start at the first cell."""
+    """Return the first cell and the last cell plus one of dyadic intervals and of all intervals from the first cell."""
     first, last, width = [], [], 1
     while width < n_cells:
         starts = np.arange(0, n_cells, width)

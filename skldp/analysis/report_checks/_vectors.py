@@ -1,4 +1,4 @@
-"""Tests of noisy vectors: where their mean lies, how they scatter, and how their labels are shared."""
+"""Tests of noisy vectors: their mean, their scatter around it, and the counts of their labels."""
 
 import math
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ _DITHER_EXPONENT = 30.0  # the dither's mean is beyond its margin with a probabi
 
 
 def noise_mechanism(protocol):
-    """The mechanism that adds noise to the vector of a record."""
+    """Return the mechanism that adds noise to the vector of a record."""
     mechanism = protocol.randomizer
     part = _NOISY_PARTS.get(type(mechanism))
     return mechanism if part is None else part(mechanism)
 
 
 def vector_findings(protocol, tally, rows):
-    """Every test of noisy vectors."""
+    """Run every test of noisy vectors."""
     findings = [mean_finding(protocol, _mean_report(protocol, tally), tally.n_reports)]
     if rows is None:
         return findings
@@ -55,7 +55,7 @@ def vector_findings(protocol, tally, rows):
 
 
 def _mean_report(protocol, tally):
-    """Mean of the integers of the vectors that were sent."""
+    """Mean of the reported vectors, in grid units."""
     if isinstance(tally, RecordTally):
         return tally.reports[:, :-1].mean(axis=0)
     sums = tally.sums[0, 1:] if tally.sums.ndim == 2 else tally.sums
@@ -63,7 +63,7 @@ def _mean_report(protocol, tally):
 
 
 def mean_finding(protocol, mean, n):
-    """Test whether the mean of n reports, in integers, lies where noise can take a mean of records."""
+    """Test whether the mean of n reports, in grid units, is close enough to some possible mean of records."""
     mechanism = noise_mechanism(protocol)
     if isinstance(mechanism, Sphere):
         return _sphere_mean(protocol, mechanism, mean, n)
@@ -79,24 +79,24 @@ def _sphere_mean(protocol, mechanism, mean, n):
     direction = mean / RESOLUTION
     to_length = gamma / mechanism.norm
     outside = max(math.sqrt(direction @ direction) - gamma,
-                  -direction[-1],  # the padding of a record is not negative
+                  -direction[-1],  # the padding entry of a record is not negative
                   to_length * _outside(protocol, protocol.randomizer.decode(mean[None])[0]) - _code_error(m))
-    margin = (_HALF + _largest_dither(n, m)) * math.sqrt(m) / RESOLUTION
+    margin = (_ROUNDING + _largest_dither(n, m)) * math.sqrt(m) / RESOLUTION
     total = (1 - gamma**2) * (1 + 1e-6)
     p_value = bounded_sum_p_value(n * (outside - margin), n, total, total / m, 1 + gamma)
     return Finding(p_value, _mean_reason(n, outside / to_length, math.sqrt(total / n) / to_length))
 
 
 def _code_error(m):
-    """Largest rounding error of an encoded record of the sphere, in lengths of its radius."""
+    """Largest rounding error of a record encoded for the sphere, relative to its radius."""
     return 2 * math.sqrt(m) / BALL_RADIUS
 
 
 def _largest_dither(n, m):
-    """Size that the mean dither of an entry exceeds, in one of m entries, with a probability of e^-30 at most.
+    """Margin that the mean dither of any of m entries exceeds with a probability of at most e^-30.
 
-    By Chernoff's bound with rate t/4 or 0.7: the mean of n Laplace variables of scale 1 exceeds t with probability
-    exp(-n t^2 / 8) at most where t is 2.8 or less, and exp(-n (0.7 t - 1)) for any t.
+    By Chernoff's bound with rate t/4 or 0.7, the mean of n Laplace variables of scale 1 exceeds t with probability
+    at most exp(-n t^2 / 8) if t is at most 2.8, and at most exp(-n (0.7 t - 1)) for any t.
     """
     exponent = (_DITHER_EXPONENT + math.log(2 * m)) / n
     near = math.sqrt(8 * exponent)
@@ -104,12 +104,12 @@ def _largest_dither(n, m):
 
 
 def _mean_reason(n, outside, noise):
-    where = f"lies at least {outside:.3g} outside of" if outside > 0 else "lies within"
-    return f"The mean of {n} decoded reports {where} what records can have, and its noise is about {noise:.3g} long."
+    where = f"at least {outside:.3g} outside" if outside > 0 else "within"
+    return f"The mean of {n} decoded reports lies {where} the range of records; its noise has about norm {noise:.3g}."
 
 
 def _outside(protocol, mean):
-    """Lower bound of the distance from a decoded mean to all means of decoded records; negative inside."""
+    """Lower bound on the distance from a decoded mean to the set of possible means of records; negative inside."""
     mechanism = protocol.randomizer
     if isinstance(mechanism, MomentMechanism):
         return _moments_outside(mechanism, mean)
@@ -121,7 +121,7 @@ def _outside(protocol, mean):
 
 
 def _moments_outside(mechanism, mean):
-    """Moments of records are positive semi-definite, their traces are bounded, and a ball holds them all."""
+    """Lower bound on the distance to mean moments: they lie in a ball, are positive semi-definite, of bounded trace."""
     d, weight = mechanism.n_features, mechanism.y_weight
     centre, radius = _moment_ball(mechanism)
     negative = np.minimum(np.linalg.eigvalsh(mechanism.matrix(mean)), 0.0)
@@ -132,7 +132,7 @@ def _moments_outside(mechanism, mean):
 
 
 def _moment_ball(mechanism):
-    """Centre and radius of a ball around the moments of all records."""
+    """Centre and radius of a ball that contains the moments of all records."""
     weights = mechanism.y_weight, mechanism.intercept_weight
     centre = np.zeros(mechanism.n_moments)
     centre[:mechanism.n_features] = 1 / mechanism.n_features
@@ -148,7 +148,7 @@ def _length(vector):
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """Decoded reports are records of a ball, plus Gaussian noise, plus a rounding error of bounded length.
+    """Distribution of decoded reports: a point of a ball, plus Gaussian noise, plus a bounded rounding error.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ class GaussianLaw:
     sigma : float
         Standard deviation of the noise of an entry, decoded.
     centre : ndarray
-        Of the ball, decoded.
+        Centre of the ball, decoded.
     radius : float
-        Of the ball, decoded.
+        Radius of the ball, decoded.
     clamped : float
         Bound on the probability that a clamp changes a report.
     """
@@ -172,12 +172,12 @@ class GaussianLaw:
 
     @property
     def rounding(self):
-        """Largest length of the rounding error of a report."""
-        return _HALF * _length(self.step)
+        """Largest norm of the rounding error of a report."""
+        return _ROUNDING * _length(self.step)
 
     @staticmethod
     def of(protocol):
-        """The law of a protocol's reports."""
+        """Return the distribution of a protocol's reports."""
         mechanism = noise_mechanism(protocol)
         clamped = clamp_probability(mechanism)
         if isinstance(mechanism, Gaussian):
@@ -189,7 +189,7 @@ class GaussianLaw:
 
 
 def scatter_findings(protocol, rows):
-    """Test the sum of squares of Gaussian reports around their mean, from both sides, and the longest report."""
+    """Test the scatter of Gaussian reports around their mean, on both sides, and the report with the largest norm."""
     law, n = GaussianLaw.of(protocol), len(rows)
     total, squares, largest = np.zeros(len(law.step)), 0.0, 0.0
     for start in range(0, n, _BLOCK_ROWS):
@@ -202,16 +202,16 @@ def scatter_findings(protocol, rows):
     small = small_scatter_p_value(scatter + rounding * root, degrees)
     large = large_scatter_p_value(max(scatter - rounding * root, 0.0) ** 2, degrees, n * radius**2)
     far = n * gaussian_length_p_value(longest - radius - rounding, len(total))
-    reason = (f"The squared distances of the {n} reports to their mean add up to {scatter**2:.6g} noise variances, and "
-              f"noise alone gives about {degrees}, records at most {n * radius**2:.4g} more.")
-    length = (f"The longest of {n} reports is {longest:.4g} noise standard deviations from the centre of "
-              f"all records, which are within {radius:.4g} of it.")
+    reason = (f"The squared distances of the {n} reports to their mean add up to {scatter**2:.6g} noise variances; "
+              f"noise alone gives about {degrees}, and records add at most {n * radius**2:.4g}.")
+    length = (f"One of {n} reports is {longest:.4g} noise standard deviations away from the centre of the "
+              f"records' ball, which has a radius of {radius:.4g}.")
     return [Finding(small + clamped, reason), Finding(large + clamped, reason), Finding(far + clamped, length)]
 
 
 def label_finding(protocol, labels):
-    """Test how the labels are shared: randomised response keeps either share away from one."""
+    """Test the counts of the labels: randomised response bounds the expected share of each label."""
     n, probability = len(labels), protocol.randomizer.label.near_probability
     most = max(int(np.count_nonzero(labels)), n - int(np.count_nonzero(labels)))
-    reason = f"{most} of {n} reports have the same label, and at most {n * probability:.0f} are expected to."
+    reason = f"{most} of {n} reports have the same label, and at most {n * probability:.0f} are expected."
     return Finding(2 * float(at_least(most, n, probability)), reason)
