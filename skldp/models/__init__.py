@@ -1,8 +1,9 @@
 """Log-densities of parameters given aggregated reports, batched over walkers."""
 
+from skldp.models._base import Model
 from skldp.models.categories._model import HistogramModel, SurrogateHistogramModel, histogram_model
 from skldp.models.regression._linear import LinearModel
-from skldp.models.regression._logistic import LogisticMomentModel
+from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
 from skldp.models.values._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
 from skldp.models.values._lemma import log_noisy_marginal
@@ -19,6 +20,7 @@ __all__ = [
     "LinearModel",
     "LogisticMomentModel",
     "LogisticRecordModel",
+    "Model",
     "NormalPrior",
     "PoissonFamily",
     "ScipyFamily",

@@ -9,7 +9,7 @@ independent of :math:`\theta` and learns nothing from the data.
 
 import numpy as np
 
-from skldp.exceptions import InvalidParameterError
+from skldp.models._base import Model
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._likelihoods import (
     CountLikelihood,
@@ -33,8 +33,8 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     concentration : float, default=1.0
         Parameter of the symmetric Dirichlet prior.
     likelihood : {"auto", "exact", "counts"}, default="auto"
-        "exact" needs rows for subsets of more than one and for unary encoding. "auto" is exact where rows are there
-        and an evaluation is cheap.
+        "exact" evaluates the reports wherever the aggregate kept them, "auto" where that is cheap too, and "counts"
+        never. For randomised response and subsets of one, counts are exact. ``likelihood`` of the model says which.
 
     Returns
     -------
@@ -49,15 +49,11 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     >>> model.n_params
     3
     """
-    likelihoods = likelihoods_of(aggregate, check_likelihood(likelihood))
+    choice = check_likelihood(likelihood)
+    likelihoods = [_likelihood(protocol.randomizer, tally, choice) for protocol, tally in aggregate.parts.items()]
     if not any(isinstance(part, RowLikelihood) for part in likelihoods):
         return HistogramModel(likelihoods, concentration)
     return SurrogateHistogramModel(likelihoods, concentration)
-
-
-def likelihoods_of(aggregate, choice):
-    """Likelihoods of the frequencies, one for each protocol of an aggregate."""
-    return [_likelihood(protocol.randomizer, tally, choice) for protocol, tally in aggregate.parts.items()]
 
 
 def _likelihood(mechanism, tally, choice):
@@ -67,17 +63,12 @@ def _likelihood(mechanism, tally, choice):
         if choice.evaluates(tally.rows.shape[0] * tally.width):
             return RowLikelihood(mechanism, tally)
         tally = tally.without_rows()
-    if choice.needs_rows:
-        raise InvalidParameterError(
-            'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
-            'Aggregate them anew, or use likelihood="counts".'
-        )
     if isinstance(tally, PairTally):
         return PairedCountLikelihood(mechanism, tally.pairs, tally.n_reports)
     return CountLikelihood(mechanism, tally.sums, tally.n_reports)
 
 
-class HistogramModel:
+class HistogramModel(Model):
     """Frequencies of categories under a symmetric Dirichlet prior.
 
     Parameters
@@ -94,7 +85,7 @@ class HistogramModel:
     >>> from skldp.protocols import CategoryProtocol
     >>> protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism="rr")
     >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a"] * 100)))
-    >>> value, gradient = model.log_density_and_gradient(np.zeros((5, 3)))
+    >>> value, gradient = model.gradient(np.zeros((5, 3)))
     >>> value.shape, gradient.shape
     ((5,), (5, 3))
     """
@@ -117,9 +108,10 @@ class HistogramModel:
     def log_density(self, theta):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
         frequencies = softmax(theta)
-        return self._log_prior(theta) + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
+        value = self._log_prior(theta) + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
+        return np.where(np.isnan(value), -np.inf, value)  # infinite coordinates have no frequencies
 
-    def log_density_and_gradient(self, theta):
+    def gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._value_and_gradient(theta, self.likelihoods)
 
@@ -165,7 +157,7 @@ class SurrogateHistogramModel(HistogramModel):
     >>> model = histogram_model(protocol.aggregate(protocol.privatize(["a"] * 100), keep_rows=True))
     >>> type(model).__name__
     'SurrogateHistogramModel'
-    >>> model.surrogate_gradient(np.zeros((5, 3))).shape
+    >>> model.surrogate(np.zeros((5, 3))).shape
     (5, 3)
     """
 
@@ -175,7 +167,7 @@ class SurrogateHistogramModel(HistogramModel):
         self.surrogates = [QuadraticLikelihood(part, reference) if isinstance(part, RowLikelihood) else part
                            for part in likelihoods]
 
-    def surrogate_gradient(self, theta):
+    def surrogate(self, theta):
         """Gradient of the log-density with the rows' likelihood expanded."""
         return self._value_and_gradient(theta, self.surrogates)[1]
 

@@ -4,9 +4,6 @@ from functools import cached_property
 
 import numpy as np
 
-from skldp.models.regression._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales
-from skldp.models.regression._vector_priors import NormalPrior
-
 
 class CovarianceCoordinates:
     r"""Signed scales and free rows of a Cholesky factor, under LKJ correlations.
@@ -15,12 +12,10 @@ class CovarianceCoordinates:
     ----------
     n_features : int
         Order d of the matrix.
-    scale : "auto", "learned" or float
-        Standard deviation of the normal prior of every signed scale; 1/2 for "auto". "learned" is
-        :class:`skldp.models.regression._covariance_priors.LearnedScales`.
-    eta : "learned" or float
-        Parameter of the LKJ prior of the correlations. "learned" is
-        :class:`skldp.models.regression._covariance_priors.LearnedCorrelations`.
+    scale_prior : NormalPrior or LearnedScales
+        Prior of the signed scales.
+    correlation_prior : FixedCorrelations or LearnedCorrelations
+        Prior of the correlations.
 
     Notes
     -----
@@ -38,19 +33,17 @@ class CovarianceCoordinates:
     --------
     >>> import numpy as np
     >>> from skldp.models.regression._covariance import CovarianceCoordinates
-    >>> coordinates = CovarianceCoordinates(2, scale=0.5, eta=2.0)
+    >>> from skldp.models.regression._covariance_priors import FixedCorrelations
+    >>> from skldp.models.regression._vector_priors import NormalPrior
+    >>> coordinates = CovarianceCoordinates(2, NormalPrior(0.5), FixedCorrelations(2, 2.0))
     >>> point = coordinates.expand(np.array([[2.0, 1.0, 0.0]]))
     >>> point.covariance[0]
     array([[4., 0.],
            [0., 1.]])
     """
 
-    def __init__(self, n_features, scale, eta):
-        self.n_features = n_features
-        self.correlation_prior = (LearnedCorrelations(n_features) if eta == "learned" else
-                                  FixedCorrelations(n_features, eta))
-        self.scale_prior = (LearnedScales(n_features) if scale == "learned" else
-                            NormalPrior(0.5 if scale == "auto" else scale))
+    def __init__(self, n_features, scale_prior, correlation_prior):
+        self.n_features, self.scale_prior, self.correlation_prior = n_features, scale_prior, correlation_prior
         self.rows, self.columns = np.tril_indices(n_features, -1)
         self.places = self.rows * n_features + self.columns
         self.n_params = n_features * (n_features + 1) // 2

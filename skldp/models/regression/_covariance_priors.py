@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from skldp.models.regression._radial import Identity, radial_between
 
-LEARNED_ETAS = np.geomspace(1.0, 300.0, 64)  # so many that the mixture has no hills, which would hold walkers
+LEARNED_ETAS = np.geomspace(1.0, 300.0, 64)  # fine enough that the mixture is unimodal
 LEARNED_SHAPES = np.geomspace(0.5, 32.0, 7)
 LEARNED_VARIANCES = np.geomspace(0.05, 1.0, 8)  # of a column, in units of R^2 / d
 
@@ -26,7 +26,7 @@ class FixedCorrelations:
         """Log-density for the sum of the logarithms, and minus its derivative."""
         return -self.exponent * spread, self.exponent
 
-    def radial(self, n, told):
+    def radial(self, n, standard_error):
         """Coordinates for n entries of the rows: their own."""
         return Identity()
 
@@ -51,14 +51,14 @@ class LearnedCorrelations:
         value, share = mixed(self.constants - self.exponents * spread[:, None])
         return value, (share @ self.exponents)[:, None]
 
-    def radial(self, n, told):
-        r"""Coordinates for n entries of the rows, whose common size is uncertain; `told` is the error of their reports.
+    def radial(self, n, standard_error):
+        r"""Coordinates for n entries of the rows, whose common size is uncertain, given their standard error.
 
         Given :math:`\eta` an entry is about :math:`1/\sqrt{d+2\eta-1}` in size; where columns are uncorrelated, it is
-        not beyond what reports tell. The logarithm is spread over the range in between.
+        at most of the size of the standard error. The map covers the logarithms of the sizes in between.
         """
         least, most = (2 * self.exponents[[-1, 0]]) ** -0.5
-        return radial_between(n, least, min(most, told))
+        return radial_between(n, least, min(most, standard_error))
 
 
 class LearnedScales:

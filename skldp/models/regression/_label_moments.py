@@ -10,6 +10,7 @@ A report is :math:`s = (\mathrm{svec}\,xx^T, \sqrt2\kappa x, \sqrt2\kappa wy, \s
 and mean and covariance of s follow, exactly.
 """
 
+import copy
 import math
 
 import numpy as np
@@ -58,8 +59,7 @@ class LabelMoments:
 
     def rotated(self, vectors, values):
         """The same moments in the coordinates of the eigenvectors of E x x', where that matrix is diagonal."""
-        turned = object.__new__(LabelMoments)
-        turned.__dict__.update(self.__dict__)
+        turned = copy.copy(self)
         back = vectors.swapaxes(1, 2)
         turned.x_mean, turned.slope = matvec(back, self.x_mean), matvec(back, self.slope)
         turned.covariance = -turned.x_mean[:, :, None] * turned.x_mean[:, None, :]

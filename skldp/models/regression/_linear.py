@@ -1,37 +1,34 @@
 """Log-density of a linear regression, given aggregated reports."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from skldp.models.regression._coordinates import RegressionCoordinates, guarded
+from skldp.models.regression._base import RegressionModel, Units
+from skldp.models.regression._coordinates import RegressionCoordinates
 from skldp.models.regression._coupled_coordinates import CoupledCoordinates
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
-from skldp.models.regression._vector_priors import coefficient_prior, in_units
+from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.protocols._moment_protocol import MomentProtocol
+from skldp.protocols._record_protocol import RecordProtocol
 
 __all__ = ["LinearModel"]
 
+_LIKELIHOODS: dict[type, Any] = {MomentProtocol: MomentLikelihood, RecordProtocol: RecordLikelihood}
+_DEFAULTS = DefaultScales(coef=0.5, intercept=1.0, sigma=0.5)
 
-class LinearModel:
+
+class LinearModel(RegressionModel):
     r"""Coefficients, intercept and noise of a linear regression, with the mean and covariance of x.
 
     Parameters
     ----------
     aggregate : Aggregate
         Reports under one or more :class:`skldp.protocols.MomentProtocol` or :class:`skldp.protocols.RecordProtocol`.
-    prior_scale : "auto" or float, default="auto"
-        Prior of the coefficients. "auto" is a multivariate t with three degrees of freedom and scale
-        :math:`R_y/(2R)`; a number is the standard deviation of a Gaussian.
-    covariance_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the signed scales of x; R/2 by default.
-    sigma_scale : "auto" or float, default="auto"
-        Scale of the half-normal prior of the noise; :math:`R_y/2` by default.
-    lkj_eta : "learned" or float, default=2.0
-        Parameter of the LKJ prior of the correlations of x.
-    mean_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the means of x, where there is an intercept; R/2 for "auto".
+    prior : "auto" or RegressionPrior, default="auto"
+        Priors of the parameters.
 
     Notes
     -----
@@ -51,53 +48,37 @@ class LinearModel:
     >>> from skldp.protocols import MomentProtocol
     >>> protocol = MomentProtocol(epsilon=1.0, n_features=2)
     >>> model = LinearModel(protocol.aggregate(protocol.privatize(np.zeros((100, 2)), np.zeros(100))))
-    >>> value, gradient = model.log_density_and_gradient(np.full((5, model.n_params), 0.1))
+    >>> value, gradient = model.gradient(np.full((5, model.n_params), 0.1))
     >>> value.shape, gradient.shape
     ((5,), (5, 9))
     """
 
-    def __init__(self, aggregate, *, prior_scale="auto", covariance_scale="auto", sigma_scale="auto", lkj_eta=2.0,
-                 mean_scale="auto"):
+    n_warmup = 120
+
+    def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol
-        kind = MomentLikelihood if isinstance(protocol, MomentProtocol) else RecordLikelihood
-        self.likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
+        kind = _LIKELIHOODS[type(protocol)]
+        likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
+        units = Units(protocol.data_norm, protocol.y_scale, protocol.y_offset)
+        priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, units.x, units.y)
+        super().__init__(likelihoods, RegressionCoordinates(priors, protocol.has_intercept), units)
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
-        self.constant = getattr(protocol, "intercept_weight", 1.0)  # records come with their means as they are
-        self.x_unit, self.y_unit, self.y_offset = protocol.data_norm, protocol.y_scale, protocol.y_offset
-        self.sigma_scale = 0.5 if isinstance(sigma_scale, str) else sigma_scale / self.y_unit
-        self.coordinates = RegressionCoordinates(
-            self.n_features, protocol.has_intercept,
-            coefficient_prior(prior_scale, self.x_unit / self.y_unit, 0.5, self.n_features), 1.0,
-            in_units(covariance_scale, self.x_unit), lkj_eta, in_units(mean_scale, self.x_unit))
-        self.n_params = self.coordinates.n_params + 1
 
-    @property
-    def sampled(self):
-        """The same posterior in coordinates that suit trajectories."""
-        return CoupledLinearModel(self)
+    def reparametrised(self):
+        """Return the same model in the coordinates that suit trajectories."""
+        information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
+        coupling = self.coordinates.priors.coef.scale * self.y_weight * math.sqrt(information)
+        constant = self.likelihoods[0].mean_weight if self.likelihoods else 1.0
+        return self.in_coordinates(CoupledCoordinates(self.coordinates, coupling, information, constant=constant))
 
-    def constrain(self, theta):
-        """Natural parameters by name, in the units of the data."""
-        point = self.coordinates.expand(theta[:, :-1])
-        params = {"coef": point.coef * (self.y_unit / self.x_unit)}
-        if point.intercept is not None:
-            params["intercept"] = self.y_offset + self.y_unit * point.intercept
-        params["sigma"] = self.y_unit * np.abs(theta[:, -1])
-        params["covariance"] = self.x_unit**2 * point.covariance
-        return params
-
-    def log_density(self, theta):
-        """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, False, self.coordinates.largest)[0]
-
-    def log_density_and_gradient(self, theta):
-        """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
-        return guarded(self._evaluate, theta, True, self.coordinates.largest)
+    def gradient(self, theta):
+        """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
+        return self._within_bounds(self._evaluate, theta, True)
 
     def initial(self):
-        """Moment estimates, pulled inside the possible by as much as they are uncertain."""
+        """Return moment estimates, shrunk to the possible by as much as they are uncertain."""
         if not self.likelihoods:
-            return np.append(self.coordinates.prior_start(), 0.1)
+            return self.coordinates.prior_start()
         best = min(self.likelihoods, key=lambda part: part.uncertainty)
         mean, second = best.estimate()
         weights = np.append(np.ones(self.n_features), self.y_weight)
@@ -112,18 +93,15 @@ class LinearModel:
         coef = np.linalg.solve(covariance + ridge * np.eye(self.n_features), second[:-1, -1])
         coef *= min(1.0, 2 / np.linalg.norm(coef)) if coef.any() else 1.0
         sigma = math.sqrt(np.clip(second[-1, -1] - coef @ covariance @ coef, 0.01, 1.0))
-        start = self.coordinates.start(coef, covariance, mean[:-1], mean[-1] - coef @ mean[:-1])
-        return np.append(start, sigma)
+        return self.coordinates.start(coef, covariance, mean[:-1], mean[-1] - coef @ mean[:-1], sigma)
 
     def _evaluate(self, theta, slopes):
-        point, sigma, w = self.coordinates.expand(theta[:, :-1]), theta[:, -1], self.y_weight
-        coef, x_mean = point.coef, point.x_mean
-        cross = matvec(point.covariance, coef)
-        joint = self._joint(point.covariance, cross, coef, sigma)
-        mean = None
-        if x_mean is not None:
-            mean = np.column_stack([x_mean, w * (point.intercept + np.vecdot(coef, x_mean))])
-        value = point.log_prior() - 0.5 * (sigma / self.sigma_scale) ** 2
+        point = self.coordinates.expand(theta)
+        joint, mean = self._joint(point), None
+        if point.x_mean is not None:
+            response = point.intercept + np.vecdot(point.coef, point.x_mean)
+            mean = np.column_stack([point.x_mean, self.y_weight * response])
+        value = point.log_prior()
         by_mean, by_joint = np.zeros((len(theta), self.n_features + 1)), np.zeros_like(joint)
         for part in self.likelihoods:
             one, one_mean, one_joint = part.value_and_slopes(mean, joint, slopes)
@@ -131,59 +109,32 @@ class LinearModel:
             if slopes:
                 by_mean = by_mean if one_mean is None else by_mean + one_mean
                 by_joint = by_joint + one_joint
-        if not slopes:
-            return value, None
-        return value, self._gradient(point, sigma, by_mean, by_joint)
+        return value, self._chain_rule(point, by_mean, by_joint) if slopes else None
 
-    def _gradient(self, point, sigma, by_mean, by_joint):
-        """Chain rule from the joint mean and covariance of (x, w y) back to the coordinates."""
-        coef, w = point.coef, self.y_weight
-        by_square = w * w * by_joint[:, -1, -1]
-        curved = by_square[:, None] * coef
-        by_cross = 2 * w * by_joint[:, :-1, -1] + curved
-        by_coef = matvec(point.covariance, by_cross + curved)
-        by_covariance = by_joint[:, :-1, :-1] + by_cross[:, :, None] * coef[:, None, :]
-        by_sigma = (2 * by_square - 1 / self.sigma_scale**2) * sigma
-        if point.x_mean is None:
-            return np.column_stack([point.gradient(by_coef, by_covariance), by_sigma])
-        by_response = w * by_mean[:, -1]
-        by_coef += by_response[:, None] * point.x_mean
-        by_x_mean = by_mean[:, :-1] + by_response[:, None] * coef
-        return np.column_stack([point.gradient(by_coef, by_covariance, by_x_mean, by_response), by_sigma])
-
-    def _joint(self, covariance, cross, coef, sigma):
-        joint = np.empty((len(coef), self.n_features + 1, self.n_features + 1))
-        joint[:, :-1, :-1] = covariance
+    def _joint(self, point):
+        """Return the covariance of (x, w y)."""
+        cross = matvec(point.covariance, point.coef)
+        joint = np.empty((len(cross), self.n_features + 1, self.n_features + 1))
+        joint[:, :-1, :-1] = point.covariance
         joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cross
-        joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(coef, cross) + sigma**2)
+        joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(point.coef, cross) + point.sigma**2)
         return joint
 
+    def _chain_rule(self, point, by_mean, by_joint):
+        r"""Return the gradient in the coordinates, from slopes G in the covariance and q in the mean of (x, w y).
 
-class CoupledLinearModel(LinearModel):
-    """A linear model in the coordinates of :class:`CoupledCoordinates`, which depend on the number of reports.
-
-    Parameters
-    ----------
-    model : LinearModel
-        The same in coordinates of its own, called theta.
-    """
-
-    def __init__(self, model):
-        vars(self).update(vars(model))
-        information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
-        coupling = model.coordinates.prior.scale * self.y_weight * math.sqrt(information)
-        self.coordinates: CoupledCoordinates = CoupledCoordinates(model.coordinates, coupling, information,
-                                                                  constant=self.constant)
-
-    @property
-    def sampled(self):
-        """Itself."""
-        return self
-
-    def to_theta(self, coupled):
-        """Coordinates theta of those here, shape (n_points, n_params)."""
-        return np.column_stack([self.coordinates.uncoupled(coupled[:, :-1]), coupled[:, -1]])
-
-    def from_theta(self, theta):
-        """Coordinates here of theta, shape (n_points, n_params)."""
-        return np.column_stack([self.coordinates.coupled(theta[:, :-1]), theta[:, -1]])
+        With :math:`g = wG_{xy}` and :math:`g_{yy} = w^2G_{yy}`.
+        """
+        coef, w = point.coef, self.y_weight
+        by_square = w * w * by_joint[:, -1, -1]  # d sigma^2 = g_yy
+        curved = by_square[:, None] * coef  # g_yy theta
+        by_cross = 2 * w * by_joint[:, :-1, -1] + curved  # 2 g + g_yy theta
+        by_coef = matvec(point.covariance, by_cross + curved)  # d theta = 2 Sigma (g + g_yy theta)
+        # d Sigma = G_xx + g theta' + theta g' + g_yy theta theta', up to its antisymmetric part
+        by_covariance = by_joint[:, :-1, :-1] + by_cross[:, :, None] * coef[:, None, :]
+        if point.x_mean is None:
+            return point.gradient(by_coef, by_covariance, by_sigma_square=by_square)
+        by_response = w * by_mean[:, -1]  # d alpha = w q_y
+        by_coef += by_response[:, None] * point.x_mean  # d theta += w q_y m
+        by_x_mean = by_mean[:, :-1] + by_response[:, None] * coef  # d m = q_x + w q_y theta
+        return point.gradient(by_coef, by_covariance, by_x_mean, by_response, by_square)

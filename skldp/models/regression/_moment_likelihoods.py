@@ -4,7 +4,7 @@ import numpy as np
 
 from skldp.models.regression._covariance import matvec
 
-# Without noise the normal approximation has nothing to stand on; this share of the squared radius stands in.
+# Variance floor for the noiseless case, as a share of the squared radius.
 LEAST_NOISE = 1e-9
 
 
@@ -45,6 +45,11 @@ class MomentLikelihood:
         if not self.intercept_weight:
             return None, self.mean
         return self.mean[0, 1:] / self.intercept_weight, self.mean[1:, 1:]
+
+    @property
+    def mean_weight(self):
+        """Weight of the constant, hence of the means of x, in a report."""
+        return self.intercept_weight
 
     @property
     def uncertainty(self):
@@ -132,6 +137,8 @@ class RecordLikelihood:
     :math:`S = \overline{(z - \mu)(z - \mu)^T}` over the N reports
     :math:`\log p = -\frac N2(\log|C| + \mathrm{tr}\,C^{-1}S)`: exact, whatever N is, for records that are Gaussian.
     """
+
+    mean_weight = 1.0  # reports contain x itself
 
     def __init__(self, protocol, tally):
         products = protocol.mean_products(tally)

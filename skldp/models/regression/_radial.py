@@ -23,8 +23,8 @@ class RadialMap:
               \phi(q) = 2\,\mathrm{spread}\,\tanh\frac{q - n}{2\sqrt{2n}}.
 
     :math:`\|b\|^2` of a standard normal b is n, give or take :math:`\sqrt{2n}`, so that a has the spread that is asked
-    for, while trajectories through b meet no funnel. Farther out the map is linear, lest the mode, which is at small b,
-    be in a world of its own. It is smooth and one to one, with the Jacobian
+    for, while trajectories through b meet no funnel. Farther out the map is linear, so that the mode, which
+    is at small b, stays within a typical distance. It is smooth and one to one, with the Jacobian
     :math:`(s\,e^\phi)^n(1 + 2\|b\|^2\phi')`.
 
     Examples

@@ -10,7 +10,9 @@ LEARNED_MEANS = np.geomspace(0.005, 0.5, 64)  # standard deviations, in units of
 
 
 class NormalPrior:
-    """Independent normal entries."""
+    """Independent normal entries with mean 0."""
+
+    learns_scale = False
 
     def __init__(self, scale):
         self.scale = scale
@@ -19,13 +21,15 @@ class NormalPrior:
         """Log-density of vectors, shape (n_walkers, n), and its gradient."""
         return -0.5 * np.vecdot(vectors, vectors) / self.scale**2, -vectors / self.scale**2
 
-    def radial(self, n, told):
+    def radial(self, n, standard_error):
         """Coordinates for vectors of length n: their own."""
         return Identity()
 
 
 class StudentPrior:
     r""":math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`: a Gaussian whose scale is learned, integrated out."""
+
+    learns_scale = True
 
     def __init__(self, scale, n_features):
         self.scale, self.power = scale, T_FREEDOM + n_features
@@ -36,7 +40,7 @@ class StudentPrior:
         excess = np.vecdot(coef, coef) / width
         return -0.5 * self.power * np.log1p(excess), -self.power / width * coef / (1 + excess)[:, None]
 
-    def of_scale(self, log_scale):
+    def log_prior_of_scale(self, log_scale):
         """Log-density of the logarithm of the scale of that Gaussian, in units of s, and its slope."""
         pull = np.exp(-2 * log_scale)
         return -T_FREEDOM * (log_scale + 0.5 * pull), T_FREEDOM * (pull - 1)
@@ -57,9 +61,9 @@ class LearnedMeans:
 
     Notes
     -----
-    Whether columns are centred is seldom told, and seldom unknown to the reports: where these see means that are no
-    larger than their own error, small standard deviations have most of the posterior, and the error of the means does
-    not go into the coefficients. Given s the density of n entries is :math:`s^{-n}e^{-\|m\|^2/2s^2}`.
+    Users rarely say whether columns are centred, but the reports usually show it: where the reported means are no
+    larger than their standard errors, small standard deviations have most of the posterior, and the error of the means
+    does not enter the coefficients. Given s the density of n entries is :math:`s^{-n}e^{-\|m\|^2/2s^2}`.
     """
 
     def __init__(self, n_features):
@@ -71,25 +75,6 @@ class LearnedMeans:
         value, share = mixed(self.constants - np.vecdot(means, means)[:, None] * self.halves)
         return value, -2 * (share @ self.halves)[:, None] * means
 
-    def radial(self, n, told):
-        """Coordinates for n means, whose common size is uncertain; `told` is the error of their reports."""
-        return radial_between(n, LEARNED_MEANS[0], min(LEARNED_MEANS[-1], told))
-
-
-def in_units(scale, unit):
-    """A scale of the data in public units; a word stays."""
-    return scale if isinstance(scale, str) else scale / unit
-
-
-def coefficient_prior(prior_scale, unit, auto_scale, n_features):
-    """The prior of coefficients in public units, for a scale in the units of the data."""
-    if isinstance(prior_scale, str):
-        return StudentPrior(auto_scale, n_features)
-    return NormalPrior(prior_scale * unit)
-
-
-def mean_prior(mean_scale, n_features):
-    """The prior of the means of x, for a scale in public units."""
-    if mean_scale == "learned":
-        return LearnedMeans(n_features)
-    return NormalPrior(0.5 if mean_scale == "auto" else mean_scale)
+    def radial(self, n, standard_error):
+        """Coordinates for n means, whose common size is uncertain, given the standard error of their reports."""
+        return radial_between(n, LEARNED_MEANS[0], min(LEARNED_MEANS[-1], standard_error))

@@ -197,7 +197,7 @@ class ScipyFamily(Family):
         Not frozen, continuous or discrete.
     priors : dict
         Priors of the parameters that are learned, by name.
-    fixed : dict
+    fixed : dict, default={}
         Values of the others.
 
     Examples

@@ -4,12 +4,13 @@ import itertools
 
 import numpy as np
 
+from skldp.models._base import Model
 from skldp.models.values._cell_likelihoods import cell_likelihood
 
 __all__ = ["UnivariateModel"]
 
 
-class UnivariateModel:
+class UnivariateModel(Model):
     r"""Parameters of one value per client, from counts of reports in public cells.
 
     Parameters
@@ -41,13 +42,9 @@ class UnivariateModel:
     def __init__(self, family, aggregate, column=0):
         self.family = family
         self.priors = list(family.priors.values())
+        self.n_params = len(self.priors)
         self.likelihoods = [cell_likelihood(family, protocol, tally.sums[column])
                             for protocol, tally in aggregate.parts.items()]
-
-    @property
-    def n_params(self):
-        """Number of unknown parameters."""
-        return len(self.priors)
 
     def constrain(self, theta):
         """Natural parameters by name, each of shape (n_walkers,)."""

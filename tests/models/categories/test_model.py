@@ -40,7 +40,7 @@ MODELS = [(mechanism, d, keep_rows) for mechanism in ("subset", "oue", "rr") for
 def test_gradient_matches_finite_differences(mechanism, d, keep_rows):
     model = histogram_model(aggregate_of(mechanism, d, keep_rows), 0.8, "exact" if keep_rows else "counts")
     theta = np.random.default_rng(0).normal(size=(4, d))
-    value, gradient = model.log_density_and_gradient(theta)
+    value, gradient = model.gradient(theta)
     np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
     step = 1e-5
     ends = [(model.log_density(theta + step * e), model.log_density(theta - step * e)) for e in np.eye(d)]
@@ -237,7 +237,7 @@ def test_pairs_never_make_a_likelihood_that_grows_without_end(mechanism, epsilon
             protocol = protocol_of(mechanism, d, epsilon)
             reports = protocol._randomize(np.arange(n)[:, None] % d, None, 0).reshape(n, d)
             model = histogram_model(protocol.aggregate(reports), likelihood="counts")
-            value, gradient = model.log_density_and_gradient(np.random.default_rng(0).normal(size=(4, d)))
+            value, gradient = model.gradient(np.random.default_rng(0).normal(size=(4, d)))
             assert np.isfinite(value).all() and np.isfinite(gradient).all()
             beyond = getattr(model.likelihoods[0], "beyond", None)
             if beyond is not None:

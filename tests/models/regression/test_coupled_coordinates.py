@@ -8,6 +8,7 @@ from skldp.models import LogisticMomentModel, LogisticRecordModel
 from skldp.models.regression._coupled_coordinates import CoupledCoordinates
 from skldp.models.regression._vector_priors import StudentPrior
 from skldp.protocols import LabelMomentProtocol, LabelRecordProtocol
+from tests.models.regression.priors import prior
 
 OPTIONS = [(1, "auto", 1.5, "learned"), (2, 0.7, "learned", "auto"), (4, "auto", "learned", "learned"),
            (3, "auto", 1.5, 0.1)]
@@ -36,7 +37,7 @@ def model_of(aggregate, kind, intercept, **options):
 
 def points(model, n=4):
     """Coordinates as far from the pilot as a posterior goes."""
-    return model.approximation.pilot + np.random.default_rng(0).normal(0.02, 0.15, size=(n, model.n_params))
+    return model.approximation.initial() + np.random.default_rng(0).normal(0.02, 0.15, size=(n, model.n_params))
 
 
 def slopes(function, theta, step=1e-5):
@@ -57,14 +58,14 @@ def mixing_constant(d):
 def test_gradient_matches_finite_differences(kind, intercept, d, prior_scale, lkj_eta, mean_scale):
     aggregate = (aggregate_of(kind, d, intercept, epsilon=5.0)
                  + aggregate_of(kind, d, intercept, n=30_000, seed=1, epsilon=2.0))
-    model = model_of(aggregate, kind, intercept, prior_scale=prior_scale, lkj_eta=lkj_eta,
-                     mean_scale=mean_scale).sampled
+    model = model_of(aggregate, kind, intercept, prior=prior(prior_scale, lkj_eta=lkj_eta, mean_scale=mean_scale))
+    model = model.reparametrised()
     held, theta = model.approximation, points(model)
     if model.coordinates.scaled:
         theta[:, -1] += [-1.5, -0.5, 0.5, 2.0]
-    value, gradient = held.log_density_and_gradient(theta)
+    value, gradient = held.gradient(theta)
     np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
-    np.testing.assert_array_equal(model.surrogate_gradient(theta), gradient)
+    np.testing.assert_array_equal(model.surrogate(theta), gradient)
     numeric = slopes(held.log_density, theta).T
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
 
@@ -73,20 +74,19 @@ def test_gradient_matches_finite_differences(kind, intercept, d, prior_scale, lk
 @with_and_without
 @cases
 def test_the_posterior_is_the_same(kind, intercept, d, prior_scale, lkj_eta, mean_scale):
-    model = model_of(aggregate_of(kind, d, intercept, 3000), kind, intercept, prior_scale=prior_scale, lkj_eta=lkj_eta,
-                     mean_scale=mean_scale)
-    coupled = model.sampled
-    assert coupled.sampled is coupled
-    theta = coupled.to_theta(points(coupled))
+    model = model_of(aggregate_of(kind, d, intercept, 3000), kind, intercept,
+                     prior=prior(prior_scale, lkj_eta=lkj_eta, mean_scale=mean_scale))
+    coupled = model.reparametrised()
+    theta = coupled.coordinates.to_plain(points(coupled))
     scales, constant = [None], 0.0
     if coupled.coordinates.scaled:
         scales, constant = np.linspace(-3, 12, 301), mixing_constant(d)
     for one, other in [(coupled, model), (coupled.approximation, model.approximation)]:
         values = []
         for scale in scales:
-            walked = coupled.coordinates.coupled(theta, None if scale is None else np.full(len(theta), scale))
-            np.testing.assert_allclose(coupled.to_theta(walked), theta, rtol=1e-9, atol=1e-11)
-            jacobian = slopes(coupled.to_theta, walked)[:model.n_params].transpose(1, 0, 2)
+            walked = coupled.coordinates.from_plain(theta, None if scale is None else np.full(len(theta), scale))
+            np.testing.assert_allclose(coupled.coordinates.to_plain(walked), theta, rtol=1e-9, atol=1e-11)
+            jacobian = slopes(coupled.coordinates.to_plain, walked)[:model.n_params].transpose(1, 0, 2)
             values.append(one.log_density(walked) - np.linalg.slogdet(jacobian)[1])
         # Over a scale the density is summed; the trapezoidal rule has all digits of a smooth bump.
         found = values[0] if len(scales) == 1 else special.logsumexp(values, axis=0) + np.log(scales[1] - scales[0])
@@ -97,27 +97,29 @@ def test_the_posterior_is_the_same(kind, intercept, d, prior_scale, lkj_eta, mea
 @with_and_without
 @cases
 def test_natural_parameters_and_the_start_are_the_same(kind, intercept, d, prior_scale, lkj_eta, mean_scale):
-    model = model_of(aggregate_of(kind, d, intercept, 3000), kind, intercept, prior_scale=prior_scale, lkj_eta=lkj_eta,
-                     mean_scale=mean_scale)
-    coupled = model.sampled
+    model = model_of(aggregate_of(kind, d, intercept, 3000), kind, intercept,
+                     prior=prior(prior_scale, lkj_eta=lkj_eta, mean_scale=mean_scale))
+    coupled = model.reparametrised()
     walked = points(coupled)
-    for name, values in model.constrain(coupled.to_theta(walked)).items():
+    for name, values in model.constrain(coupled.coordinates.to_plain(walked)).items():
         for one in (coupled, coupled.approximation):
             np.testing.assert_allclose(one.constrain(walked)[name], values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(coupled.to_theta(coupled.initial()[None])[0], model.initial(), rtol=1e-9, atol=1e-12)
-    theta = coupled.to_theta(walked)
-    np.testing.assert_allclose(coupled.to_theta(coupled.from_theta(theta)), theta, rtol=1e-9, atol=1e-12)
+    start = coupled.coordinates.to_plain(coupled.initial()[None])[0]
+    np.testing.assert_allclose(start, model.initial(), rtol=1e-9, atol=1e-12)
+    theta = coupled.coordinates.to_plain(walked)
+    back = coupled.coordinates.to_plain(coupled.coordinates.from_plain(theta))
+    np.testing.assert_allclose(back, theta, rtol=1e-9, atol=1e-12)
     if not coupled.coordinates.scaled:
-        np.testing.assert_allclose(coupled.from_theta(theta), walked, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(coupled.coordinates.from_plain(theta), walked, rtol=1e-9, atol=1e-12)
 
 
 @kinds
 @with_and_without
 def test_without_reports_coordinates_are_the_prior(kind, intercept):
     nothing = aggregate_of(kind, 3, intercept, n=1).protocol
-    model = model_of(nothing.aggregate(np.empty((0, nothing.width), dtype=int)), kind, intercept, lkj_eta="learned",
-                     mean_scale="learned")
-    coupled = model.sampled
+    model = model_of(nothing.aggregate(np.empty((0, nothing.width), dtype=int)), kind, intercept,
+                     prior=prior(lkj_eta="learned", mean_scale="learned"))
+    coupled = model.reparametrised()
     coordinates = coupled.coordinates
     assert (coordinates.coupling, coordinates.blend) == (0.0, 0.0)
     walked = points(coupled)
@@ -130,25 +132,27 @@ def test_without_reports_coordinates_are_the_prior(kind, intercept):
 
 @pytest.mark.parametrize("scale", [0.3, 2.5])
 def test_a_t_prior_is_a_normal_one_of_uncertain_scale(scale):
-    prior, coef = StudentPrior(scale, 3), np.random.default_rng(0).normal(size=(5, 3)) * [[0.1], [1], [3], [10], [30]]
+    student, coef = StudentPrior(scale, 3), np.random.default_rng(0).normal(size=(5, 3)) * [[0.1], [1], [3], [10], [30]]
     grid = np.linspace(-6, 16, 2001)
-    values = [prior.given_scale(coef, np.full(5, x))[0] + prior.of_scale(x)[0] for x in grid]
+    values = [student.given_scale(coef, np.full(5, x))[0] + student.log_prior_of_scale(x)[0] for x in grid]
     total = special.logsumexp(values, axis=0) + np.log(grid[1] - grid[0])
-    np.testing.assert_allclose(total, prior(coef)[0] + mixing_constant(3), rtol=1e-9)
+    np.testing.assert_allclose(total, student(coef)[0] + mixing_constant(3), rtol=1e-9)
     # The likely scale is the mode.
-    at, step = prior.likely_log_scale(coef), 1e-5
-    slope = prior.given_scale(coef, at)[2] + prior.of_scale(at)[1]
+    at, step = student.likely_log_scale(coef), 1e-5
+    slope = student.given_scale(coef, at)[2] + student.log_prior_of_scale(at)[1]
     np.testing.assert_allclose(slope, 0.0, atol=1e-9)
-    ends = [prior.given_scale(coef, x)[0] + prior.of_scale(x)[0] for x in (at + 0.5 + step, at + 0.5 - step)]
-    np.testing.assert_allclose(prior.given_scale(coef, at + 0.5)[2] + prior.of_scale(at + 0.5)[1],
+    ends = [student.given_scale(coef, x)[0] + student.log_prior_of_scale(x)[0]
+            for x in (at + 0.5 + step, at + 0.5 - step)]
+    np.testing.assert_allclose(student.given_scale(coef, at + 0.5)[2] + student.log_prior_of_scale(at + 0.5)[1],
                                (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
 
 
 def test_strength_and_width_have_the_derivatives_that_they_say():
     plain = LogisticMomentModel(aggregate_of("sphere", 3, True)).coordinates
     step, x = 1e-6, np.linspace(-3, 6, 19)
-    for coupling, told in [(0.0, 0.0), (0.3, 2.0), (40.0, 500.0)]:
-        coordinates = CoupledCoordinates(plain, coupling, 100.0, told=told, bend=0.4, scaled=True)
+    for coupling, information in [(0.0, 0.0), (0.3, 2.0), (40.0, 500.0)]:
+        coordinates = CoupledCoordinates(plain, coupling, 100.0, intercept_information=information, flattening=0.4,
+                                         scaled=True)
         strength, growth = coordinates.strength(x)
         ends = coordinates.strength(x + step)[0], coordinates.strength(x - step)[0]
         np.testing.assert_allclose(strength * growth, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-9)
@@ -156,23 +160,23 @@ def test_strength_and_width_have_the_derivatives_that_they_say():
         width, widening = coordinates.width(v)
         numeric = (coordinates.width(v + step)[0] - coordinates.width(v - step)[0]) / (2 * step)
         np.testing.assert_allclose(width * widening, numeric, rtol=1e-5, atol=1e-9)
-        assert (width >= 1).all() and (width**2 <= min(1 + 0.4 * v.max(), 1 + told) + 1e-9).all()
+        assert (width >= 1).all() and (width**2 <= min(1 + 0.4 * v.max(), 1 + information) + 1e-9).all()
 
 
 def test_width_of_very_large_coefficients_ends_where_the_prior_takes_over():
     plain = LogisticMomentModel(aggregate_of("sphere", 3, True)).coordinates
-    coordinates = CoupledCoordinates(plain, 1.0, 100.0, told=24.0, bend=0.4, scaled=True)
+    coordinates = CoupledCoordinates(plain, 1.0, 100.0, intercept_information=24.0, flattening=0.4, scaled=True)
     assert coordinates.width(np.array([0.0, 1e9]))[0] == pytest.approx([1.0, 5.0])
 
 
 @kinds
 def test_scales_beyond_all_reason_raise_nothing(kind):
-    model = model_of(aggregate_of(kind, 3, True), kind, True).sampled
+    model = model_of(aggregate_of(kind, 3, True), kind, True).reparametrised()
     walked = np.repeat(model.initial()[None], 4, axis=0)
     walked[:, -1] = [-500.0, 50.0, 700.0, 5000.0]
     walked[2:, 3:6] = 0.0
     with np.errstate(all="ignore"):
-        value, gradient = model.approximation.log_density_and_gradient(walked)
+        value, gradient = model.approximation.gradient(walked)
         exact = model.log_density(walked)
     assert np.isneginf(value).all() and np.isneginf(exact).all()
     assert gradient.shape == walked.shape

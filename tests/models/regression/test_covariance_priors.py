@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skldp.models.regression._covariance import CovarianceCoordinates
 from skldp.models.regression._covariance_priors import (
     LEARNED_ETAS,
     LEARNED_SHAPES,
@@ -13,6 +12,7 @@ from skldp.models.regression._covariance_priors import (
     LearnedScales,
     mixed,
 )
+from tests.models.regression.priors import covariance_coordinates
 
 
 def lkj(free, d, eta):
@@ -71,10 +71,10 @@ def test_every_part_of_a_learned_scale_has_mass_one():
     assert mass == pytest.approx(grid, rel=1e-6)
 
 
-@pytest.mark.parametrize("scale", ["auto", "learned", 0.3])
+@pytest.mark.parametrize("scale", ["learned", 0.3])
 @pytest.mark.parametrize("eta", ["learned", 1.5])
 def test_gradients_match_finite_differences(scale, eta):
-    coordinates, rng = CovarianceCoordinates(4, scale, eta), np.random.default_rng(0)
+    coordinates, rng = covariance_coordinates(4, scale, eta), np.random.default_rng(0)
     theta, slope = rng.normal(scale=0.5, size=(5, 10)), rng.normal(size=(5, 4, 4))
 
     def value(theta):

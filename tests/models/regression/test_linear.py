@@ -8,11 +8,11 @@ from scipy import stats
 
 from skldp.mechanisms import SphereMoments
 from skldp.models import LinearModel
-from skldp.models.regression._covariance import CovarianceCoordinates
 from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
 from skldp.protocols import Aggregate, MomentProtocol, RecordProtocol
 from skldp.protocols._tallies import Tally
 from skldp.sampling._density import GuardedModel, quiet
+from tests.models.regression.priors import covariance_coordinates, prior
 
 KINDS = ["sphere", "gaussian", "inputs"]
 KINDS_WITHOUT_REPORTS = ["sphere", "gaussian", "inputs"]
@@ -224,10 +224,10 @@ def test_the_weight_of_the_response_reaches_the_likelihood(kind):
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto"), (4, 2.0)])
 def test_gradient_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2, lkj_eta=1.5,
-                        mean_scale=0.1)
+    model = LinearModel(aggregate, prior(prior_scale, covariance_scale=0.3, sigma_scale=0.2, lkj_eta=1.5,
+                                         mean_scale=0.1))
     theta = points(model, 4)
-    value, gradient = model.log_density_and_gradient(theta)
+    value, gradient = model.gradient(theta)
     np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
     step = 1e-5
     ends = [(model.log_density(theta + step * e), model.log_density(theta - step * e)) for e in np.eye(model.n_params)]
@@ -240,7 +240,7 @@ def test_gradient_matches_finite_differences(kind, intercept, d, prior_scale):
 def test_gradient_of_many_reports_without_noise(kind, intercept):
     model = LinearModel(aggregate_of(kind, 2, intercept, 20_000, epsilon=np.inf))
     theta = model.initial() + 0.02 * points(model, 3)
-    _, gradient = model.log_density_and_gradient(theta)
+    _, gradient = model.gradient(theta)
     step = 1e-6
     ends = [(model.log_density(theta + step * e), model.log_density(theta - step * e)) for e in np.eye(model.n_params)]
     numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
@@ -252,10 +252,10 @@ def test_gradient_of_many_reports_without_noise(kind, intercept):
 def test_batched_equals_one_by_one(kind, intercept):
     model = LinearModel(aggregate_of(kind, 3, intercept))
     theta = points(model, 6)
-    value, gradient = model.log_density_and_gradient(theta)
+    value, gradient = model.gradient(theta)
     natural = model.constrain(theta)
     for i in range(6):
-        one_value, one_gradient = model.log_density_and_gradient(theta[i:i + 1])
+        one_value, one_gradient = model.gradient(theta[i:i + 1])
         np.testing.assert_allclose(one_value[0], value[i], rtol=1e-12)
         np.testing.assert_allclose(one_gradient[0], gradient[i], rtol=1e-8, atol=1e-8)
         for name, values in model.constrain(theta[i:i + 1]).items():
@@ -302,13 +302,13 @@ def test_scales_of_the_priors_are_in_the_units_of_the_data(kind):
     means = 4 * np.array([Point.of(t, plain).mean for t in theta])
     student = stats.multivariate_t(np.zeros(2), (0.5 * 10 / 4) ** 2 * np.eye(2), df=3).logpdf(natural["coef"])
     changes = {
-        "prior_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
+        "coef_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
         "sigma_scale": (3.0, stats.norm(0, 3.0).logpdf(natural["sigma"]) - stats.norm(0, 5.0).logpdf(natural["sigma"])),
         "covariance_scale": (0.9, (stats.norm(0, 0.9).logpdf(4 * half) - stats.norm(0, 2.0).logpdf(4 * half)).sum(1)),
         "mean_scale": (0.4, (stats.norm(0, 0.4).logpdf(means) - stats.norm(0, 2.0).logpdf(means)).sum(1)),
     }
     for name, (value, expected) in changes.items():
-        found = LinearModel(aggregate, **{name: value}).log_density(theta) - plain.log_density(theta)
+        found = LinearModel(aggregate, prior(**{name: value})).log_density(theta) - plain.log_density(theta)
         np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-8, err_msg=name)
 
 
@@ -319,7 +319,7 @@ def correlations(covariance):
 
 @pytest.mark.parametrize("eta", [0.7, 1.0, 2.0, 5.0])
 def test_correlation_of_two_features_is_a_beta(eta):
-    coordinates = CovarianceCoordinates(2, scale=0.5, eta=eta)
+    coordinates = covariance_coordinates(2, 0.5, eta)
     t = np.linspace(-14, 14, 40_001)
     point = coordinates.expand(np.column_stack([np.full((len(t), 2), 0.3), np.sinh(t)]))
     weight = np.exp(point.log_prior()) * np.cosh(t)
@@ -332,7 +332,7 @@ def test_correlation_of_two_features_is_a_beta(eta):
 @pytest.mark.parametrize("d", [3, 4])
 def test_correlations_of_more_features_have_the_beta_marginals_of_lkj(d, eta):
     """By importance sampling with a proposal of heavier tails, one row of the factor at a time."""
-    coordinates, rng, n = CovarianceCoordinates(d, scale=0.5, eta=eta), np.random.default_rng(0), 300_000
+    coordinates, rng, n = covariance_coordinates(d, 0.5, eta), np.random.default_rng(0), 300_000
     columns, log_proposal = [np.full((n, d), 0.3)], 0.0
     for j in range(1, d):
         proposal = stats.multivariate_t(np.zeros(j), np.eye(j) / 2, df=2, seed=rng)
@@ -353,7 +353,7 @@ def test_correlations_of_more_features_have_the_beta_marginals_of_lkj(d, eta):
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_slopes_of_the_covariance_match_finite_differences(d):
-    coordinates, rng = CovarianceCoordinates(d, scale=0.4, eta=1.3), np.random.default_rng(0)
+    coordinates, rng = covariance_coordinates(d, 0.4, 1.3), np.random.default_rng(0)
     slope = rng.normal(size=(3, d, d))
     slope = slope + slope.swapaxes(1, 2)
     theta = rng.normal(size=(3, coordinates.n_params))
@@ -371,7 +371,7 @@ def test_slopes_of_the_covariance_match_finite_differences(d):
 def test_coordinates_of_a_covariance_and_back(d):
     rng = np.random.default_rng(d)
     root = rng.normal(size=(d, d))
-    coordinates = CovarianceCoordinates(d, scale=0.5, eta=2.0)
+    coordinates = covariance_coordinates(d, 0.5, 2.0)
     theta = coordinates.coordinates(root @ root.T)
     assert (theta[:d] > 0).all()
     np.testing.assert_allclose(coordinates.expand(theta[None]).covariance[0], root @ root.T, rtol=1e-10, atol=1e-12)
@@ -406,7 +406,7 @@ def test_wild_parameters_never_reach_the_sampler_as_nan(kind, intercept, size):
     theta = size * np.random.default_rng(0).normal(size=(200, model.n_params))
     near = model.log_density(model.initial()[None])[0]
     with quiet():
-        value, gradient = GuardedModel(model).log_density_and_gradient(theta)
+        value, gradient = GuardedModel(model).gradient(theta)
     assert not np.isnan(value).any()
     assert (value < near).all()
     assert gradient.shape == theta.shape
@@ -429,7 +429,7 @@ def test_the_starting_point_is_possible_whatever_the_reports_say(kind, intercept
             start = model.initial()
             assert start.shape == (model.n_params,) and np.isfinite(start).all()
             assert np.isfinite(model.log_density(start[None])).all()
-            assert np.isfinite(model.log_density_and_gradient(start[None])[1]).all()
+            assert np.isfinite(model.gradient(start[None])[1]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -458,13 +458,14 @@ def test_the_likelihood_belongs_to_the_collection():
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (3, "auto"), (4, 2.0)])
 def test_coupled_coordinates_have_the_same_posterior(kind, intercept, d, prior_scale):
     """Density of theta times the Jacobian, which is found numerically; and the way there and back."""
-    model = LinearModel(aggregate_of(kind, d, intercept, 4000, epsilon=5.0), prior_scale=prior_scale)
-    coupled, theta = model.sampled, points(model)
-    walked = coupled.from_theta(theta)
+    model = LinearModel(aggregate_of(kind, d, intercept, 4000, epsilon=5.0), prior(prior_scale))
+    coupled, theta = model.reparametrised(), points(model)
+    walked = coupled.coordinates.from_plain(theta)
     assert np.abs(walked - theta).max() > 0.01, "it is another point"
-    np.testing.assert_allclose(coupled.to_theta(walked), theta, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(coupled.coordinates.to_plain(walked), theta, rtol=1e-10, atol=1e-12)
     step = 1e-6 * np.eye(model.n_params)
-    jacobians = [(coupled.to_theta(point + step) - coupled.to_theta(point - step)) / 2e-6 for point in walked]
+    plain = coupled.coordinates.to_plain
+    jacobians = [(plain(point + step) - plain(point - step)) / 2e-6 for point in walked]
     expected = model.log_density(theta) + np.linalg.slogdet(np.array(jacobians))[1]
     np.testing.assert_allclose(np.diff(coupled.log_density(walked)), np.diff(expected), rtol=1e-7, atol=1e-5)
     for name, values in model.constrain(theta).items():
@@ -476,10 +477,10 @@ def test_coupled_coordinates_have_the_same_posterior(kind, intercept, d, prior_s
 @pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto"), (4, 2.0)])
 def test_gradient_in_coupled_coordinates_matches_finite_differences(kind, intercept, d, prior_scale):
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = LinearModel(aggregate, prior_scale=prior_scale, covariance_scale=0.3, sigma_scale=0.2,
-                        mean_scale="learned" if d == 4 else 0.1).sampled
+    model = LinearModel(aggregate, prior(prior_scale, covariance_scale=0.3, sigma_scale=0.2,
+                                         mean_scale="learned" if d == 4 else 0.1)).reparametrised()
     theta = points(model, 4)
-    value, gradient = model.log_density_and_gradient(theta)
+    value, gradient = model.gradient(theta)
     np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
     step = 1e-5
     ends = [(model.log_density(theta + step * e), model.log_density(theta - step * e)) for e in np.eye(model.n_params)]
@@ -490,9 +491,9 @@ def test_gradient_in_coupled_coordinates_matches_finite_differences(kind, interc
 @pytest.mark.parametrize("intercept", [True, False])
 def test_coupled_coordinates_start_where_the_others_do(intercept):
     model = LinearModel(aggregate_of("sphere", 3, intercept, 4000))
-    start = model.sampled.to_theta(model.sampled.initial()[None])[0]
+    start = model.reparametrised().coordinates.to_plain(model.reparametrised().initial()[None])[0]
     np.testing.assert_allclose(start, model.initial(), rtol=1e-10, atol=1e-12)
-    assert np.isfinite(model.sampled.initial()).all()
+    assert np.isfinite(model.reparametrised().initial()).all()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -500,7 +501,8 @@ def test_without_reports_nothing_is_coupled(intercept):
     protocol = protocol_of("sphere", 2, intercept)
     model = LinearModel(protocol.aggregate(np.empty((0, protocol.width), dtype=int)))
     theta = points(model)
-    np.testing.assert_allclose(model.sampled.log_density(model.sampled.from_theta(theta)), model.log_density(theta))
+    coupled = model.reparametrised()
+    np.testing.assert_allclose(coupled.log_density(coupled.coordinates.from_plain(theta)), model.log_density(theta))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -509,5 +511,5 @@ def test_coupled_coordinates_of_very_many_reports_are_of_a_possible_size(kind):
     protocol = protocol_of(kind, 3, True, epsilon=np.inf)
     sums = next(iter(protocol.aggregate(protocol._randomize(*records(3, 500), 0)).parts.values()))
     model = LinearModel(Aggregate({protocol: Tally(500 * 10**9, sums.sums * 10**9)}))
-    assert np.abs(model.sampled.initial()).max() < 10
-    assert np.isfinite(model.sampled.log_density_and_gradient(model.sampled.initial()[None])[1]).all()
+    assert np.abs(model.reparametrised().initial()).max() < 10
+    assert np.isfinite(model.reparametrised().gradient(model.reparametrised().initial()[None])[1]).all()

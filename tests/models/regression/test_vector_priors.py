@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skldp.models.regression._radial import Identity
-from skldp.models.regression._vector_priors import LEARNED_MEANS, LearnedMeans, NormalPrior, StudentPrior, mean_prior
+from skldp.models.regression._vector_priors import LEARNED_MEANS, LearnedMeans, NormalPrior, StudentPrior
 
 
 def vectors(d, size):
@@ -28,10 +28,8 @@ def test_gradients_match_finite_differences(prior):
     np.testing.assert_allclose(prior(points)[1], numeric, rtol=1e-6)
 
 
-def test_what_a_mean_scale_means():
-    assert mean_prior("auto", 2).scale == 0.5 and mean_prior(0.1, 2).scale == 0.1
-    assert isinstance(mean_prior("learned", 2), LearnedMeans)
-    assert isinstance(mean_prior("auto", 2).radial(2, 0.1), Identity)
+def test_a_fixed_scale_needs_no_other_coordinates():
+    assert isinstance(NormalPrior(0.1).radial(2, 0.1), Identity)
 
 
 @pytest.mark.parametrize("told, most", [(np.inf, LEARNED_MEANS[-1]), (0.05, 0.05), (1e-5, 1.01 * LEARNED_MEANS[0])])

@@ -1,0 +1,75 @@
+"""What a model is: the posterior of some parameters, as a log-density that samplers can evaluate."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+class Model(ABC):
+    r"""Log-density of unconstrained parameters given the reports of one aggregate.
+
+    Every method takes ``theta`` of shape (n_walkers, n_params) and treats its rows independently. Four members are
+    required; the others are offered by the models that have them and are ``None`` elsewhere, so that nobody needs to
+    probe for them.
+
+    Attributes
+    ----------
+    n_params : int
+        Number of unconstrained parameters.
+    n_warmup : int
+        Warm-up steps of a Markov chain, unless the user chooses another number.
+    gradient : callable or None
+        From theta to the log-density, shape (n_walkers,), and its gradient, shape (n_walkers, n_params).
+    surrogate : callable or None
+        From theta to an approximate gradient that is much cheaper than the log-density. Trajectories follow it, and
+        the accept step evaluates the log-density.
+    approximation : Model or None
+        A model of the same parameters that has a gradient and is close near the mode. The mode is searched there.
+    coordinates : object or None
+        The map from theta to the parameters, where there is more than one to choose from.
+    report_log_likelihoods : callable or None
+        From a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models import Model
+    >>> class LogNormal(Model):
+    ...     n_params = 1
+    ...     def initial(self):
+    ...         return np.zeros(1)
+    ...     def log_density(self, theta):
+    ...         return -0.5 * theta[:, 0] ** 2
+    ...     def constrain(self, theta):
+    ...         return {"scale": np.exp(theta[:, 0])}
+    >>> LogNormal().gradient is None
+    True
+    """
+
+    n_params: int
+    n_warmup: ClassVar[int] = 100
+    gradient: Any = None
+    surrogate: Any = None
+    approximation: Any = None
+    coordinates: Any = None
+    report_log_likelihoods: Any = None
+
+    @abstractmethod
+    def initial(self) -> np.ndarray:
+        """Return a point of finite log-density, shape (n_params,): where the search for the mode starts."""
+
+    @abstractmethod
+    def log_density(self, theta: np.ndarray) -> np.ndarray:
+        """Return the log-density up to a constant, shape (n_walkers,): -inf where impossible, never NaN.
+
+        Priors and the Jacobian of ``constrain`` are included.
+        """
+
+    @abstractmethod
+    def constrain(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the natural parameters by name, each of shape (n_walkers, ...), in the units of the data."""
+
+    def reparametrised(self) -> "Model":
+        """Return the same model in the coordinates that suit trajectories: itself where there is no choice."""
+        return self

@@ -1,0 +1,174 @@
+"""One list of models with independent priors and units, for every test of the common contract."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import special, stats
+
+from skldp import RegressionPrior
+from skldp.models import (
+    BetaPrior,
+    ExponentialFamily,
+    GammaPrior,
+    GaussianFamily,
+    GeometricFamily,
+    LinearModel,
+    LogisticMomentModel,
+    LogisticRecordModel,
+    NormalPrior,
+    PoissonFamily,
+    ScipyFamily,
+    ScipyPrior,
+    UnivariateModel,
+    histogram_model,
+)
+from skldp.protocols import (
+    CategoryProtocol,
+    LabelMomentProtocol,
+    LabelRecordProtocol,
+    MomentProtocol,
+    RecordProtocol,
+    ValueProtocol,
+)
+from tests.models.regression import test_linear, test_logistic
+
+N_CLIENTS = 400
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and what is known about it without its code.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        From a number of clients, and a unit where the data have one, to a model.
+    log_prior : callable
+        From a model of no reports and one theta to the log-density of the prior in theta, up to a constant.
+    units : dict
+        Power of the unit of the data in each natural parameter; empty where the data have no unit.
+    """
+
+    name: str
+    make: Callable
+    log_prior: Callable
+    units: dict = field(default_factory=dict)
+
+    def __repr__(self):
+        return self.name
+
+
+def aggregate_of(protocol_of, n_clients, unit, X, y=None, **options):
+    """The aggregate of the first clients: in every unit the same integers, read under the protocol of that unit."""
+    plain, scaled = protocol_of(1.0), protocol_of(unit)
+    reports = np.empty((0, plain.width), dtype=np.int64)
+    if n_clients:
+        reports = plain._randomize(X[:n_clients], None if y is None else y[:n_clients], 0)
+    return scaled.aggregate(reports, **options)
+
+
+def value_case(name, family_of, priors, values, bounds, units, **options):
+    """A distribution of one value."""
+    def protocol_of(unit):
+        return ValueProtocol(bounds=tuple(unit * end for end in bounds), epsilon=2.0, **options)
+
+    def make(n_clients, unit=1.0):
+        return UnivariateModel(family_of(unit), aggregate_of(protocol_of, n_clients, unit, values))
+
+    def log_prior(model, theta):
+        total, step = 0.0, 1e-6
+        for t, (key, prior) in zip(theta, priors.items()):
+            ends = model.family.priors[key].constrain(np.array([t + step, t - step]))
+            total += prior.logpdf(model.family.priors[key].constrain(t)) + np.log((ends[0] - ends[1]) / (2 * step))
+        return total
+
+    return Case(name, make, log_prior, units)
+
+
+def _value_cases():
+    rng = np.random.default_rng(0)
+    normal, waits = rng.normal(1.0, 1.5, size=(N_CLIENTS, 1)), rng.exponential(0.5, size=(N_CLIENTS, 1))
+    counts = rng.poisson(4.0, size=(N_CLIENTS, 1)).astype(float)
+    for mechanism in ("square_wave", "laplace", "gaussian"):
+        delta = {"delta": 1e-5} if mechanism == "gaussian" else {}
+        yield value_case(
+            f"gaussian, {mechanism}",
+            lambda unit: GaussianFamily({"mean": NormalPrior(0.0, 2.5 * unit), "std": GammaPrior(2.0, 2 / unit)}),
+            {"mean": stats.norm(0, 2.5), "std": stats.gamma(2, scale=0.5)}, normal, (-5.0, 5.0),
+            {"mean": 1, "std": 1}, mechanism=mechanism, **delta)
+    for mechanism in ("square_wave", "laplace"):
+        yield value_case(f"exponential, {mechanism}",
+                         lambda unit: ExponentialFamily({"rate": GammaPrior(2.0, 1.0 * unit)}),
+                         {"rate": stats.gamma(2)}, waits, (0.0, 5.0), {"rate": -1}, mechanism=mechanism)
+        yield value_case(f"poisson, {mechanism}", lambda unit: PoissonFamily({"rate": GammaPrior(2.0, 0.4)}),
+                         {"rate": stats.gamma(2, scale=2.5)}, counts, (0.0, 20.0), {}, mechanism=mechanism, n_levels=20)
+        yield value_case(f"geometric, {mechanism}", lambda unit: GeometricFamily({"probability": BetaPrior(1.0, 1.0)}),
+                         {"probability": stats.beta(1, 1)}, counts, (0.0, 20.0), {}, mechanism=mechanism, n_levels=20)
+    yield value_case(
+        "scipy gamma", lambda unit: ScipyFamily(stats.gamma, {"a": ScipyPrior(stats.gamma(2)),
+                                                              "scale": GammaPrior(2.0, 2 / unit)}, {"loc": 0.0}),
+        {"a": stats.gamma(2), "scale": stats.gamma(2, scale=0.5)}, waits, (0.0, 5.0), {"a": 0, "scale": 1})
+
+
+def _category_cases():
+    codes = np.random.default_rng(1).choice(4, p=[0.4, 0.3, 0.2, 0.1], size=(N_CLIENTS, 1))
+    for mechanism, likelihood in [("rr", "counts"), ("subset", "exact"), ("subset", "counts"), ("oue", "exact"),
+                                  ("oue", "counts")]:
+        def make(n_clients, mechanism=mechanism, likelihood=likelihood):
+            options = {"subset_size": 2} if mechanism == "subset" else {}
+            protocol = CategoryProtocol(categories=(0, 1, 2, 3), mechanism=mechanism, epsilon=1.5, **options)
+            keep = {"keep_rows": True} if likelihood == "exact" else {}
+            return histogram_model(aggregate_of(lambda unit: protocol, n_clients, 1.0, codes, **keep), 0.7, likelihood)
+
+        yield Case(f"histogram, {mechanism}, {likelihood}", make,
+                   lambda model, theta: np.sum(0.7 * theta - np.exp(theta)))
+
+
+def _regression_cases():
+    rng, d = np.random.default_rng(2), 2
+    X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
+    y = X @ [0.5, -0.3] + 0.1 + rng.normal(0, 0.1, size=N_CLIENTS)
+    labels = (rng.random(N_CLIENTS) < special.expit(X @ [3.0, -2.0] + 0.4)).astype(int)
+    flat = {"coef": 0, "intercept": 1, "sigma": 1, "covariance": 2}
+    for constant in (True, False):
+        weight = {} if constant else {"intercept_weight": 0.0}
+        note = "" if constant else ", no intercept"
+        for kind in ("sphere", "gaussian", "records"):
+            def linear(n_clients, unit=1.0, kind=kind, constant=constant, weight=weight):
+                def protocol_of(unit):
+                    domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}
+                    return (RecordProtocol(centred=constant, **domain) if kind == "records"
+                            else MomentProtocol(mechanism=kind, **domain, **weight))
+
+                return LinearModel(aggregate_of(protocol_of, n_clients, unit, X, y))
+
+            def logistic(n_clients, unit=1.0, kind=kind, constant=constant, weight=weight):
+                def protocol_of(unit):
+                    domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit}
+                    return (LabelRecordProtocol(**domain) if kind == "records"
+                            else LabelMomentProtocol(mechanism=kind, **domain, **weight))
+
+                aggregate = aggregate_of(protocol_of, n_clients, unit, X, labels)
+                return (LogisticRecordModel(aggregate, fit_intercept=constant) if kind == "records"
+                        else LogisticMomentModel(aggregate))
+
+            yield Case(f"linear, {kind}{note}", linear,
+                       lambda model, theta: test_linear.Point.of(theta, model).log_prior(), flat)
+            yield Case(f"logistic, {kind}{note}", logistic,
+                       lambda model, theta: test_logistic.Point.of(theta, model).log_prior(),
+                       {"coef": -1, "intercept": 0, "covariance": 2})
+
+
+def learned_models(n_clients=N_CLIENTS):
+    """Regressions whose priors are learned: no independent prior, but the same contract otherwise."""
+    rng = np.random.default_rng(3)
+    X, prior = rng.normal(0.05, 0.3, size=(n_clients, 3)), RegressionPrior(
+        covariance_scale="learned", mean_scale="learned", lkj_eta="learned")
+    moments, labelled = MomentProtocol(n_features=3, epsilon=4.0), LabelMomentProtocol(n_features=3, epsilon=4.0)
+    yield LinearModel(moments.aggregate(moments._randomize(X, X[:, 0], 0)), prior)
+    yield LogisticMomentModel(labelled.aggregate(labelled._randomize(X, (X[:, 0] > 0).astype(int), 0)), prior)
+
+
+CASES = [*_value_cases(), *_category_cases(), *_regression_cases()]
