@@ -1,7 +1,7 @@
 """Sampling: the only folder that imports emcee. Moves, warm-up, diagnostics, and the Posterior they end in."""
 
 from skldp.sampling._hamiltonian import HamiltonianMove
+from skldp.sampling._inference import sample
 from skldp.sampling._posterior import Posterior
-from skldp.sampling._run import sample
 
 __all__ = ["HamiltonianMove", "Posterior", "sample"]

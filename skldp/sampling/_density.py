@@ -8,10 +8,9 @@ import numpy as np
 
 @contextmanager
 def quiet():
-    """Keep floating-point complaints of a density from reaching the user.
+    """Suppress floating-point warnings of a density.
 
-    A sampler tries impossible parameters on purpose, and rejects them; the
-    overflow met on the way is no news.
+    A sampler tries impossible parameters on purpose, and rejects them; that their density overflows is expected.
 
     Examples
     --------
@@ -27,14 +26,12 @@ def quiet():
 
 
 class GuardedModel:
-    """A model whose density is a finite number or minus infinity.
+    """A model as the samplers see it: its density is a finite number or minus infinity.
 
     Parameters
     ----------
     model : Model
-        Anything with `n_params`, `initial()`, `log_density(theta)` and
-        `constrain(theta)`, and optionally `log_density_and_gradient(theta)`
-        and `surrogate_gradient(theta)`.
+        What is sampled.
 
     Attributes
     ----------
@@ -42,53 +39,59 @@ class GuardedModel:
         Number of unconstrained parameters.
     has_gradient : bool
         Whether the model knows the exact gradient of its density.
+    has_surrogate : bool
+        Whether it knows a cheaper approximate gradient.
     has_force : bool
-        Whether it knows any gradient, exact or surrogate.
+        Whether it knows any of the two.
     """
 
     def __init__(self, model):
         self.model = model
         self.n_params = int(model.n_params)
-        self.has_gradient = hasattr(model, "log_density_and_gradient")
-        self.has_surrogate = hasattr(model, "surrogate_gradient")
+        self.has_gradient = model.gradient is not None
+        self.has_surrogate = model.surrogate is not None
         self.has_force = self.has_gradient or self.has_surrogate
         self._last = np.empty((0, 0)), np.empty(0)
 
+    def approximation(self):
+        """Return the model in which the mode is searched: this one, unless it names another."""
+        return self if self.model.approximation is None else GuardedModel(self.model.approximation)
+
     def initial(self):
-        """Starting point of the search for the mode, shape (n_params,)."""
+        """Return the start of the search for the mode, shape (n_params,)."""
         return np.array(self.model.initial(), dtype=float).reshape(self.n_params)
 
     def log_density(self, theta):
-        """Log-density of each row, with everything non-finite turned into minus infinity."""
-        # A trajectory has met the density of its end on the way: with the last gradient.
+        """Return the log-density of each row, with everything non-finite turned into minus infinity."""
+        # The last gradient call already computed this value.
         known, value = self._last
         return value.copy() if np.array_equal(known, theta) else _only_possible(self.model.log_density(theta))
 
-    def log_density_and_gradient(self, theta):
-        """Exact log-density and gradient of each row; numerical where the model has no gradient."""
+    def gradient(self, theta):
+        """Return the exact log-density and gradient of each row; numerical where the model has no gradient."""
         if self.has_gradient:
-            value, gradient = self.model.log_density_and_gradient(theta)
+            value, gradient = self.model.gradient(theta)
             return _only_possible(value), np.asarray(gradient, dtype=float)
         return self._central_differences(theta)
 
     def force(self, theta):
-        """Gradient that drives trajectories: the surrogate where there is one."""
+        """Return the gradient that drives trajectories: the surrogate where there is one."""
         if self.has_surrogate:
-            return np.asarray(self.model.surrogate_gradient(theta), dtype=float)
-        value, gradient = self.model.log_density_and_gradient(theta)
+            return np.asarray(self.model.surrogate(theta), dtype=float)
+        value, gradient = self.model.gradient(theta)
         self._last = theta.copy(), _only_possible(value)
         return np.asarray(gradient, dtype=float)
 
-    def to_theta(self, walked):
-        """Parameters theta of points that chains walk through, shape (n_points, n_params); as a rule the same."""
-        return self.model.to_theta(walked) if hasattr(self.model, "to_theta") else walked
+    def to_plain(self, theta):
+        """Return the plain coordinates of points, shape (n_points, n_params)."""
+        return theta if self.model.coordinates is None else self.model.coordinates.to_plain(theta)
 
-    def from_theta(self, theta):
-        """Points that chains walk through, of parameters theta."""
-        return self.model.from_theta(theta) if hasattr(self.model, "from_theta") else theta
+    def from_plain(self, theta):
+        """Return the coordinates of this model for points in plain ones."""
+        return theta if self.model.coordinates is None else self.model.coordinates.from_plain(theta)
 
     def constrain(self, theta):
-        """Natural parameters of theta (chain, draw, n_params): dict name -> (chain, draw, ...)."""
+        """Return the natural parameters of theta (chain, draw, n_params): dict name -> (chain, draw, ...)."""
         chains_and_draws = theta.shape[:2]
         natural = self.model.constrain(theta.reshape(-1, self.n_params))
         return {name: _unflatten(values, chains_and_draws) for name, values in natural.items()}

@@ -153,4 +153,4 @@ def _complain(what, n_draws):
     warnings.warn(
         f"Sampling has not converged: {what}. Raise n_draws (now {n_draws}) or n_warmup; "
         "if that does not help, give the model more reports or a tighter prior.",
-        ConvergenceWarning, stacklevel=4)
+        ConvergenceWarning, stacklevel=5)

@@ -65,15 +65,18 @@ def find_mode(model, initial=None):
     Examples
     --------
     >>> import numpy as np
+    >>> from skldp.models import Model
     >>> from skldp.sampling._density import GuardedModel
     >>> from skldp.sampling._map import find_mode
-    >>> class Bell:
+    >>> class Normal(Model):
     ...     n_params = 2
     ...     def initial(self):
     ...         return np.zeros(2)
     ...     def log_density(self, theta):
     ...         return -0.5 * np.sum((theta - 3) ** 2 / [1, 4], axis=1)
-    >>> mode = find_mode(GuardedModel(Bell()))
+    ...     def constrain(self, theta):
+    ...         return {"mean": theta}
+    >>> mode = find_mode(GuardedModel(Normal()))
     >>> mode.theta.round(3)
     array([3., 3.])
     >>> np.diag(mode.covariance).round(3)
@@ -105,7 +108,7 @@ def _loss(theta, model):
 
 
 def _loss_and_slope(theta, model):
-    value, gradient = model.log_density_and_gradient(theta[None])
+    value, gradient = model.gradient(theta[None])
     return _finite_loss(value[0]), -np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
 
 
@@ -114,7 +117,7 @@ def _finite_loss(log_density):
 
 
 def _newton_step(model, theta, covariance):
-    value, gradient = model.log_density_and_gradient(theta[None])
+    value, gradient = model.gradient(theta[None])
     direction = covariance @ np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
     lengths = np.array([1.0, 0.5, 0.1, 0.01])
     trials = theta + lengths[:, None] * direction
@@ -139,8 +142,8 @@ def _covariance_at(model, theta):
 
 def _gradient_differences(model, theta, step):
     shift = np.diag(step)
-    _, up = model.log_density_and_gradient(theta + shift)
-    _, down = model.log_density_and_gradient(theta - shift)
+    _, up = model.gradient(theta + shift)
+    _, down = model.gradient(theta - shift)
     hessian = (up - down) / (2 * step[:, None])
     return 0.5 * (hessian + hessian.T)
 

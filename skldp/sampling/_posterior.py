@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skldp.sampling._diagnostics import element_names
+from skldp.sampling._warm_start import WarmStart
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -28,6 +29,8 @@ class Posterior:
         Fraction of proposals that were accepted.
     n_steps : int, default=0
         Steps per chain behind the draws, warm-up not counted.
+    warm_starts : tuple of WarmStart, default=()
+        Where a later run can start, one for each model that was sampled.
 
     Examples
     --------
@@ -50,8 +53,7 @@ class Posterior:
     ess_tail: dict
     acceptance: float = np.nan
     n_steps: int = 0
-    # Of each model: where the chains stopped, the shape they had learned, and draws of theta.
-    memories: tuple = field(default=())
+    warm_starts: tuple[WarmStart, ...] = field(default=())
 
     def __post_init__(self):
         for by_name in (self.draws, self.rhat, self.ess, self.ess_tail):
@@ -217,7 +219,7 @@ def stack(posteriors):
         ess_tail=side_by_side([posterior.ess_tail for posterior in posteriors]),
         acceptance=min(posterior.acceptance for posterior in posteriors),
         n_steps=max(posterior.n_steps for posterior in posteriors),
-        memories=sum((posterior.memories for posterior in posteriors), ()),
+        warm_starts=sum((posterior.warm_starts for posterior in posteriors), ()),
     )
 
 

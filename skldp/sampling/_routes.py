@@ -21,7 +21,7 @@ class HamiltonianRoute:
     """
 
     n_ensembles = 1
-    spread = 0.2
+    initial_scale = 0.2  # of walkers around the mode, in standard deviations
     first_block = 120
 
     @staticmethod
@@ -81,7 +81,7 @@ class EnsembleRoute:
     """
 
     n_ensembles = 2
-    spread = 1.0
+    initial_scale = 1.0
     first_block = 200
 
     @staticmethod

@@ -3,8 +3,10 @@
 import numpy as np
 from scipy import stats
 
+from skldp.models import Model
 
-class Gaussian:
+
+class Gaussian(Model):
     """A correlated Gaussian, without a gradient."""
 
     def __init__(self, n_params, seed=0, scale=1.0):
@@ -36,18 +38,18 @@ class Gaussian:
 class SmoothGaussian(Gaussian):
     """The same, with its gradient."""
 
-    def log_density_and_gradient(self, theta):
+    def gradient(self, theta):
         return self._density_and_gradient(theta)
 
 
 class SurrogateGaussian(SmoothGaussian):
     """The same, with trajectories driven by a gradient that is 30 % short."""
 
-    def surrogate_gradient(self, theta):
+    def surrogate(self, theta):
         return 0.7 * self._density_and_gradient(theta)[1]
 
 
-class Banana:
+class Banana(Model):
     """x0 ~ N(0, 1), x1 | x0 ~ N(x0^2 / 2, 0.5^2)."""
 
     n_params = 2
@@ -63,13 +65,13 @@ class Banana:
 
 
 class SmoothBanana(Banana):
-    def log_density_and_gradient(self, theta):
+    def gradient(self, theta):
         residual = theta[:, 1] - 0.5 * theta[:, 0] ** 2
         gradient = np.stack([-theta[:, 0] + 4 * residual * theta[:, 0], -4 * residual], axis=1)
         return self.log_density(theta), gradient
 
 
-class Student:
+class Student(Model):
     """A multivariate t with few degrees of freedom."""
 
     nu = 3
@@ -89,12 +91,12 @@ class Student:
 
 
 class SmoothStudent(Student):
-    def log_density_and_gradient(self, theta):
+    def gradient(self, theta):
         norm = self.nu + np.sum(theta**2, axis=1, keepdims=True)
         return self.log_density(theta), -(self.nu + self.n_params) * theta / norm
 
 
-class Gamma:
+class Gamma(Model):
     """Log of a Gamma(4, 1) variable, with overflow, NaN and +inf where nobody should go."""
 
     n_params = 1

@@ -4,6 +4,7 @@ import emcee
 import numpy as np
 import pytest
 
+from skldp import MCMC
 from skldp.sampling import HamiltonianMove, sample
 from skldp.sampling._moves import DifferenceMove, SnookerMove, StudentProposal
 from tests.sampling.sampling_targets import SmoothGaussian, SurrogateGaussian, worst_moment_z
@@ -13,8 +14,8 @@ MOVES = {
     "snooker": SnookerMove,
     "differences": DifferenceMove,
     "independent": lambda: emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
-    "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], np.eye(3)),
-    "surrogate": lambda: HamiltonianMove(lambda theta: SurrogateGaussian.surrogate_gradient(TARGET, theta),
+    "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], np.eye(3)),
+    "surrogate": lambda: HamiltonianMove(lambda theta: SurrogateGaussian.surrogate(TARGET, theta),
                                          TARGET.covariance),
     "no force at all": lambda: HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
 }
@@ -77,7 +78,7 @@ class WithoutKineticEnergy(HamiltonianMove):
 
 @pytest.mark.parametrize("mutant", [AlwaysAccepts, WithoutKineticEnergy])
 def test_broken_accept_step_is_caught(mutant):
-    move = mutant(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=1.2)
+    move = mutant(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.2)
     assert run(move) > 4.5
 
 
@@ -85,11 +86,11 @@ def test_wrong_sign_of_the_gradient_is_seen_in_the_acceptance():
     exact = sample(SmoothGaussian(10), seed=0)
 
     class Backwards(SmoothGaussian):
-        def surrogate_gradient(self, theta):
-            return -self.log_density_and_gradient(theta)[1]
+        def surrogate(self, theta):
+            return -self.gradient(theta)[1]
 
     with pytest.warns(Warning, match="converged"):
-        backwards = sample(Backwards(10), seed=0, n_draws=200)
+        backwards = sample(Backwards(10), seed=0, inference=MCMC(n_draws=200))
     assert backwards.ess["x"].min() < 0.2 * exact.ess["x"].min()
 
 
@@ -99,7 +100,7 @@ def test_step_size_reaches_the_target_acceptance():
 
 
 def test_step_size_moves_in_tuning_only():
-    move = HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=0.01)
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=0.01)
     run(move, n_steps=20)
     assert move.step_size == 0.01
     move.tune(None, None)
@@ -107,7 +108,7 @@ def test_step_size_moves_in_tuning_only():
 
 
 def test_remembered_force_is_that_of_the_walkers_positions():
-    move = HamiltonianMove(lambda theta: TARGET.log_density_and_gradient(theta)[1], TARGET.covariance, step_size=1.8)
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.8)
     sampler = emcee.EnsembleSampler(20, 3, TARGET.log_density, moves=move, vectorize=True)
     sampler.random_state = np.random.RandomState(0).get_state()
     state = sampler.run_mcmc(TARGET.mean + np.zeros((20, 3)), 10, skip_initial_state_check=True)

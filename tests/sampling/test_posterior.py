@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from skldp import MCMC
 from skldp.sampling import Posterior, sample
 from tests.sampling.sampling_targets import Gaussian
 
@@ -43,7 +44,7 @@ def test_shapes(posterior):
 
 
 def test_diagnostics_are_those_of_all_draws():
-    posterior = sample(Gaussian(1), seed=0, n_walkers=100)
+    posterior = sample(Gaussian(1), seed=0, inference=MCMC(n_walkers=100))
     n_chains, n_draws = posterior.draws["x"].shape[:2]
     assert n_chains * n_draws <= 4000 < n_chains * posterior.n_steps
     assert posterior.ess["x"] > 4000

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from skldp import MCMC
 from skldp.sampling import sample
 from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 
 MODELS = [Gaussian, SmoothGaussian]
-SHORT = {"n_draws": 200, "n_warmup": 40}
+SHORT = {"inference": MCMC(n_draws=200, n_warmup=40)}
 
 
 def draws_of(model, **options):
@@ -60,7 +61,7 @@ def test_without_a_seed_runs_differ():
 @pytest.mark.parametrize("make", MODELS)
 def test_too_few_draws_are_warned_about(make):
     with pytest.warns(ConvergenceWarning, match=r"x\[\d\] is .*Raise n_draws \(now 10\)") as caught:
-        sample(make(3), seed=0, n_warmup=0, n_draws=10)
+        sample(make(3), seed=0, inference=MCMC(n_warmup=0, n_draws=10))
     assert len(caught) == 1
     assert caught[0].filename == __file__
 
@@ -111,38 +112,39 @@ def test_sampling_stops_early_and_no_later_than_asked():
     posterior = sample(Gaussian(2), seed=0)
     assert posterior.n_steps < 3000
     with pytest.warns(ConvergenceWarning):
-        assert sample(Gaussian(2), seed=0, n_draws=15).n_steps == 15
+        assert sample(Gaussian(2), seed=0, inference=MCMC(n_draws=15)).n_steps == 15
 
 
 @pytest.mark.parametrize("make, n_walkers", [(Gaussian, 12), (Gaussian, 34), (SmoothGaussian, 2), (SmoothGaussian, 33)])
 def test_number_of_walkers_is_respected(make, n_walkers):
-    assert draws_of(make(3), seed=0, n_walkers=n_walkers, **SHORT).shape[0] == n_walkers
+    inference = MCMC(n_walkers=n_walkers, n_draws=200, n_warmup=40)
+    assert draws_of(make(3), seed=0, inference=inference).shape[0] == n_walkers
 
 
 def test_fewer_walkers_than_parameters_is_fine_with_a_gradient():
     model = SmoothGaussian(20)
-    posterior = sample(model, seed=0, n_walkers=8)
+    posterior = sample(model, seed=0, inference=MCMC(n_walkers=8))
     assert worst_moment_z(posterior.draws["x"], model.mean, model.sd) < 4.5
 
 
-@pytest.mark.parametrize("options, sentence", [
-    ({"inference": "vi"}, 'inference is "mcmc" or "laplace"; got \'vi\''),
-    ({"n_walkers": 4}, "n_walkers is .* at least 12"),
-    ({"n_walkers": "many"}, "n_walkers is"),
-    ({"n_draws": 3}, "n_draws is an integer of at least 4; got 3"),
-    ({"n_warmup": -1}, "n_warmup is an integer of at least 0; got -1"),
-    ({"n_draws": 100.0}, "n_draws is an integer"),
+@pytest.mark.parametrize("inference, sentence", [
+    ("vi", 'inference must be "mcmc", "laplace", or an object'),
+    (MCMC(n_walkers=4), "n_walkers must be .* at least 12"),
+    (MCMC(n_walkers="many"), "n_walkers must be"),
+    (MCMC(n_draws=3), "n_draws must be an integer of at least 4, got 3"),
+    (MCMC(n_warmup=-1), "n_warmup must be .* at least 0, got -1"),
+    (MCMC(n_draws=100.0), "n_draws must be an integer"),
 ])
-def test_bad_options_fail_with_a_sentence(options, sentence):
+def test_bad_options_fail_with_a_sentence(inference, sentence):
     with pytest.raises(ValueError, match=sentence):
-        sample(Gaussian(2), seed=0, **options)
+        sample(Gaussian(2), seed=0, inference=inference)
 
 
 @pytest.mark.parametrize("make", MODELS)
 def test_warm_start_reaches_the_new_posterior(make):
     before = sample(make(2, seed=0), seed=0)
     model = make(2, seed=1)
-    after = sample(model, seed=0, start=before, n_warmup=60)
+    after = sample(model, seed=0, start=before, inference=MCMC(n_warmup=60))
     assert worst_moment_z(after.draws["x"], model.mean, model.sd) < 4.5
 
 

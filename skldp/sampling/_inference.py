@@ -1,0 +1,292 @@
+"""From a model to its posterior, by Markov chains or by the Gaussian approximation at the mode."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skldp.exceptions import InvalidParameterError
+from skldp.sampling._chains import Chains, first_state
+from skldp.sampling._density import GuardedModel, quiet
+from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
+from skldp.sampling._map import Mode, find_mode
+from skldp.sampling._posterior import Posterior
+from skldp.sampling._progress import Progress
+from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
+from skldp.sampling._warm_start import WarmStart
+
+_KEPT_DRAWS = 4000
+_KEPT_PATH = 2000
+_WARM_SHARE = 4  # a warm start takes this part of the warm-up
+_SETTLING_SHARE = 5  # part of the warm-up in which walkers of an approximation move on to the density itself
+
+
+class MCMC(BaseEstimator):
+    r"""Inference by Markov chains that emcee advances together.
+
+    Parameters
+    ----------
+    n_walkers : "auto" or int, default="auto"
+        Number of chains. "auto" takes 40 where there is a gradient, 24 where it is one of more than 100 parameters, 16
+        where the density costs more than its surrogate gradient: more walkers make each step more useful, but
+        R-hat 1.01 costs about 100 effective draws per walker.
+    n_warmup : "auto" or int, default="auto"
+        Steps per walker in which the shape of the posterior is learned, and which are thrown away. "auto" is 100, 120
+        for the linear and 200 for the logistic regression.
+    n_draws : int, default=3000
+        Most steps per walker that are kept. Sampling stops earlier, as soon as every split R-hat is at most 1.01 and
+        every bulk effective sample size at least 1,000.
+
+    See Also
+    --------
+    LaplaceApproximation : Milliseconds instead of seconds, for first looks.
+
+    Notes
+    -----
+    It has ``get_params`` and ``set_params``, so that a grid search can go over ``inference__n_draws``.
+
+    The walkers start around the mode. Split R-hat of C walkers whose halves hold m effective draws each is about
+    :math:`\sqrt{1 + 1/m}`, so that 1.01 takes m = 50, or 100 C effective draws in all.
+
+    References
+    ----------
+    A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner (2021). Rank-normalization, folding, and
+    localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import MCMC, LDPGaussian
+    >>> model = LDPGaussian(bounds=(0, 10), inference=MCMC(n_walkers=12), random_state=0).fit(np.full((1000, 1), 3.0))
+    >>> model.posterior_.draws["mean"].shape[0]
+    12
+    """
+
+    # Whether draws come from all of the posterior, so that a learned scale is averaged over.
+    explores = True
+
+    def __init__(self, *, n_walkers: int | str = "auto", n_warmup: int | str = "auto", n_draws: int = 3000) -> None:
+        self.n_walkers = n_walkers
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+
+    def _infer(self, model, seed, progress, start):
+        """Sample a model: mode, warm-up, then blocks of steps until the stop rule holds."""
+        n_warmup = self._warm_up_steps(model)
+        walked = GuardedModel(model.reparametrised())
+        searched = walked.approximation()
+        seeds = np.random.SeedSequence(seed).spawn(2)
+        rng = np.random.default_rng(seeds[0])
+        start = None if start is None else start.in_coordinates_of(walked, int(model.n_params))
+        warm = start is not None and start.covariance is not None
+        if warm:
+            mode, n_warmup = _remembered_mode(start, searched), n_warmup // _WARM_SHARE
+        else:
+            mode = find_mode(searched, None if start is None else start.mode)
+        route = HamiltonianRoute() if walked.has_force else EnsembleRoute()
+        n_walkers = self._number_of_walkers(route, walked, warm)
+        state = _first_state(searched, mode, start if warm else None, route, n_walkers, rng, seeds[1])
+        with Progress(progress, n_warmup + self.n_draws) as bar:
+            chains = Chains(searched.log_density, route.moves(walked, mode), state, bar)
+            settling = 0 if searched is walked else n_warmup // _SETTLING_SHARE
+            covariance = route.warm_up(chains, n_warmup - settling, walked.constrain, warm=warm)
+            if settling:
+                # The step size was tuned on the approximation, whose gradient drives the trajectories. Tuned on the
+                # density it would shrink without end, because smaller steps do not bring the two together.
+                chains.move_to(walked.log_density)
+                chains.run(settling)
+            draws, diagnostics, path = _collect(chains, walked, route.first_block, self.n_draws)
+        diagnostics.warn(self.n_draws)
+        n_steps = next(iter(draws.values())).shape[1]
+        end = WarmStart(walked.to_plain(mode.theta[None])[0], covariance, walked.to_plain(chains.positions),
+                        walked.to_plain(_thinned_path(path)))
+        return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws), chains.acceptance,
+                         n_steps, (end,))
+
+    def _warm_up_steps(self, model):
+        """Check the parameters, and return the number of warm-up steps."""
+        if not isinstance(self.n_draws, Integral) or self.n_draws < 4:
+            raise InvalidParameterError(f"n_draws must be an integer of at least 4, got {self.n_draws!r}.")
+        if isinstance(self.n_warmup, str) and self.n_warmup == "auto":
+            return model.n_warmup
+        if not isinstance(self.n_warmup, Integral) or self.n_warmup < 0:
+            raise InvalidParameterError(f'n_warmup must be "auto" or an integer of at least 0, got {self.n_warmup!r}.')
+        return self.n_warmup
+
+    def _number_of_walkers(self, route, model, warm):
+        if isinstance(self.n_walkers, str) and self.n_walkers == "auto":
+            return route.default_walkers(model, warm)
+        fewest = route.fewest_walkers(model.n_params)
+        if not isinstance(self.n_walkers, Integral) or self.n_walkers < fewest or self.n_walkers % route.n_ensembles:
+            kind = "an even integer" if route.n_ensembles == 2 else "an integer"
+            raise InvalidParameterError(
+                f'n_walkers must be "auto" or {kind} of at least {fewest} for this model of {model.n_params} '
+                f"parameter(s), got {self.n_walkers!r}.")
+        return self.n_walkers
+
+
+class LaplaceApproximation(BaseEstimator):
+    """Inference by the Gaussian approximation at the mode: milliseconds, for grid search and first looks.
+
+    See Also
+    --------
+    MCMC : Markov chains, whose error vanishes with their length.
+
+    Notes
+    -----
+    Draws come from the normal distribution with the mode of the unconstrained parameters as its mean and the inverse
+    of the negative Hessian there as its covariance. ``rhat`` and ``ess`` are NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LaplaceApproximation, LDPGaussian
+    >>> model = LDPGaussian(bounds=(0, 10), inference=LaplaceApproximation(), random_state=0)
+    >>> bool(abs(model.fit(np.full((1000, 1), 3.0)).mean_ - 3.0) < 1.0)
+    True
+    """
+
+    explores = False
+
+    def _infer(self, model, seed, progress, start):
+        """Find the mode and draw from the Gaussian there; there is no progress to show."""
+        guarded = GuardedModel(model)
+        rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[0])
+        start = None if start is None else start.in_coordinates_of(guarded, guarded.n_params)
+        mode = find_mode(guarded.approximation(), None if start is None else start.mode)
+        theta = mode.theta + _gaussian(mode.covariance, _KEPT_DRAWS, rng)
+        with quiet():
+            draws = guarded.constrain(theta.reshape(4, -1, guarded.n_params))
+        end = WarmStart(mode.theta, None, theta[:64], theta[:_KEPT_PATH])
+        return Posterior(draws, unknown(draws), unknown(draws), unknown(draws), warm_starts=(end,))
+
+
+_INFERENCE: dict[str, Any] = {"mcmc": MCMC, "laplace": LaplaceApproximation}
+
+
+def check_inference(inference):
+    """Return the object that infers: one by its name, or the user's own."""
+    if isinstance(inference, (MCMC, LaplaceApproximation)):
+        return inference
+    if not isinstance(inference, str) or inference not in _INFERENCE:
+        raise InvalidParameterError('inference must be "mcmc", "laplace", or an object MCMC(...) or '
+                                    f"LaplaceApproximation(), got {inference!r}.")
+    return _INFERENCE[inference]()
+
+
+def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
+    r"""Draw from the posterior of a model.
+
+    Parameters
+    ----------
+    model : Model
+        Bound to its data. With a gradient or a surrogate it is sampled by Hamiltonian trajectories, else by ensemble
+        moves.
+    inference : "mcmc", "laplace", MCMC or LaplaceApproximation, default="mcmc"
+        Markov chains, or the Gaussian approximation at the mode.
+    seed : int or None, default=None
+        Fixes every draw; fresh entropy from the system by default.
+    progress : bool, default=False
+        Show one bar with steps, acceptance and the worst R-hat so far.
+    start : Posterior, WarmStart or None, default=None
+        Posterior of a similar model, or one of its ``warm_starts``. Chains start where those stopped, with the metric
+        that they had learned, and take a quarter of the warm-up; "auto" takes fewer of them.
+
+    Returns
+    -------
+    Posterior
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When the budget is spent and an R-hat is above 1.05 or an effective sample size below 400.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models import Model
+    >>> from skldp.sampling import sample
+    >>> class LogNormal(Model):
+    ...     n_params = 1
+    ...     def initial(self):
+    ...         return np.zeros(1)
+    ...     def log_density(self, theta):
+    ...         return -0.5 * theta[:, 0] ** 2
+    ...     def constrain(self, theta):
+    ...         return {"scale": np.exp(theta[:, 0])}
+    >>> posterior = sample(LogNormal(), seed=0)
+    >>> bool(abs(np.median(posterior.draws["scale"]) - 1) < 0.1)
+    True
+    """
+    if isinstance(start, Posterior):
+        start, = start.warm_starts
+    return check_inference(inference)._infer(model, seed, progress, start)
+
+
+def _remembered_mode(start, model):
+    """Return the place and shape of an earlier posterior, in place of the mode and the curvature there."""
+    with quiet():
+        return Mode(start.mode, float(model.log_density(start.mode[None])[0]), start.covariance)
+
+
+def _first_state(model, mode, start, route, n_walkers, rng, seed):
+    """Return walkers around the mode, or where those of an earlier run stood."""
+    if start is None:
+        offsets = route.initial_scale * _gaussian(mode.covariance, n_walkers, rng)
+    else:
+        rows = rng.choice(len(start.positions), n_walkers, replace=n_walkers > len(start.positions))
+        offsets = start.positions[rows] - start.mode + 0.05 * _gaussian(mode.covariance, n_walkers, rng)
+    positions, values = _possible(model, mode.theta, offsets)
+    return first_state(positions, values, seed)
+
+
+def _possible(model, center, offsets):
+    """Move walkers with an impossible start toward the mode, which is possible."""
+    with quiet():
+        for _ in range(60):
+            values = model.log_density(center + offsets)
+            lost = np.isneginf(values)
+            if not lost.any():
+                break
+            offsets = np.where(lost[:, None], 0.5 * offsets, offsets)
+    return center + offsets, values
+
+
+def _collect(chains, model, first_block, n_draws):
+    """Sample in blocks until the stop rule holds or the budget is spent; the path is that of the last block."""
+    blocks: list[dict] = []
+    spent, size = 0, min(first_block, n_draws)
+    while True:
+        path = chains.run(size)
+        with quiet():
+            blocks.append(model.constrain(path))
+        spent += size
+        draws = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
+        diagnostics = diagnose(draws)
+        chains.progress.check(diagnostics.worst_rhat[1])
+        if diagnostics.converged or spent == n_draws:
+            chains.progress.finish()
+            return draws, diagnostics, path
+        size = min(_next_block(spent, diagnostics.shortfall), n_draws - spent)
+
+
+def _next_block(spent, shortfall):
+    """Return the steps to the predicted end, between a quarter and all of those that were taken."""
+    return int(np.ceil(spent * np.clip(1.1 * shortfall - 1, 0.25, 1.0)))
+
+
+def _thinned(draws):
+    n_chains, n_draws = next(iter(draws.values())).shape[:2]
+    stride = -(-n_chains * n_draws // _KEPT_DRAWS)
+    return {name: values[:, stride - 1::stride].copy() for name, values in draws.items()}
+
+
+def _thinned_path(path):
+    """Return about two thousand points of the last block: the whole path would be large."""
+    stride = -(-path.shape[0] * path.shape[1] // _KEPT_PATH)
+    return path[:, stride - 1::stride].reshape(-1, path.shape[2])
+
+
+def _gaussian(covariance, n_draws, rng):
+    return rng.standard_normal((n_draws, len(covariance))) @ np.linalg.cholesky(covariance).T
