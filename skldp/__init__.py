@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from skldp.estimators._histogram import LDPHistogram
     from skldp.estimators._linear_regression import LDPBayesLinearRegression
     from skldp.estimators._logistic_regression import LDPBayesLogisticRegression
+    from skldp.estimators._mechanisms import Moments, Records
     from skldp.estimators._rates import LDPExponential, LDPGeometric, LDPPoisson
     from skldp.estimators._values import LDPGaussian
     from skldp.gradients._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp.models.categories._simplex import project_on_simplex
+    from skldp.models.regression._prior import RegressionPrior
     from skldp.plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
+    from skldp.sampling._inference import MCMC, LaplaceApproximation
     from skldp.transformers._category_perturbers import (
         RandomizedResponsePerturber,
         SubsetSelectionPerturber,
@@ -43,10 +46,15 @@ _MODULES = {
     "LDPPoisson": "estimators._rates",
     "LDPSGDClassifier": "gradients._sgd",
     "LDPSGDRegressor": "gradients._sgd",
+    "LaplaceApproximation": "sampling._inference",
     "LaplacePerturber": "transformers._perturbers",
+    "MCMC": "sampling._inference",
+    "Moments": "estimators._mechanisms",
     "PosteriorDisplay": "plot",
     "PrivacyUtilityDisplay": "plot",
     "RandomizedResponsePerturber": "transformers._category_perturbers",
+    "Records": "estimators._mechanisms",
+    "RegressionPrior": "models.regression._prior",
     "ReportCheck": "analysis.report_checks._check",
     "SpherePerturber": "transformers._perturbers",
     "SquareWavePerturber": "transformers._perturbers",
@@ -72,10 +80,15 @@ __all__ = [
     "LDPPoisson",
     "LDPSGDClassifier",
     "LDPSGDRegressor",
+    "LaplaceApproximation",
     "LaplacePerturber",
+    "MCMC",
+    "Moments",
     "PosteriorDisplay",
     "PrivacyUtilityDisplay",
     "RandomizedResponsePerturber",
+    "Records",
+    "RegressionPrior",
     "ReportCheck",
     "SpherePerturber",
     "SquareWavePerturber",

@@ -37,7 +37,7 @@ def influence(models_of, aggregate, draws):
     models = models_of(Aggregate(parts, aggregate.n_rejected, aggregate.batches))
     largest: list[dict] = [{} for _ in models]
     for protocol in parts:
-        kind = _of_single_reports if hasattr(models[0], "report_log_likelihoods") else _of_sums
+        kind = _of_sums if models[0].report_log_likelihoods is None else _of_single_reports
         effects, reach = kind(models_of, models, parts, protocol, draws)
         for found, model, theta, effect in zip(largest, models, draws, effects):
             for name, values in model.constrain(theta).items():

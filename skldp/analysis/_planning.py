@@ -81,7 +81,7 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
 
     .. math:: V_j = \frac{\sigma^2}{s^2} + \frac{\tau^2}{2s^4}\left(\frac1{w^2} + \|\theta\|^2 + \theta_j^2\right):
 
-    the term of least squares, and that of privacy. With noisy records (``collect="inputs"``, noise variance
+    the term of least squares, and that of privacy. With noisy records (``mechanism="records"``, noise variance
     :math:`\nu`) it is :math:`(1/s^2 + \nu/s^4)(\sigma^2 + \nu(1/w^2 + \|\theta\|^2)) + \nu^2\theta_j^2/s^4`.
     Few reports leave the spread of the features uncertain, which makes intervals wider than planned: by 4 to 9 % at a
     width of 0.2 in public units, by 2 % at 0.05 (three features, s = 0.3). The clipping of records is not part of the

@@ -20,23 +20,46 @@ from skldp.estimators._streams import Counter, add_up, listed, rows_of
 from skldp.exceptions import ImplausibleReportsWarning, InvalidReportError
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
-from skldp.protocols._base import check_on_invalid
+from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
+from skldp.sampling._inference import check_inference, sample
 from skldp.sampling._posterior import stack
-from skldp.sampling._run import sample
 
 
 class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     """What Bayesian estimators share.
 
-    A subclass names a protocol (:meth:`protocol`) and models (``_models``), and turns a posterior into fitted
-    attributes (``_describe``).
+    A subclass names a (protocol, model) pair and translates to scikit-learn's words, by five hooks: ``_check``
+    validates raw records, ``_protocol`` describes the collection, ``_counter`` adds reports up, ``_models`` makes the
+    models of an aggregate, and ``_describe`` turns their posterior into fitted attributes.
     """
 
     # How required_reports plans for this estimator; None where it cannot.
     _plan: Any = None
 
+    def _check(self, X, y):
+        """Return raw records and responses as arrays, and the labels read off them (None where there are none)."""
+        return check_array(without_mask(X), dtype=np.float64, estimator=self), None, None
+
     @abstractmethod
+    def _protocol(self, n_features=None, labels=None):
+        """Return the protocol for a number of columns.
+
+        ``labels`` are the categories or classes of the data or of the reports, for an estimator that was given none.
+        """
+
+    def _counter(self, protocol, on_invalid):
+        """Return what adds up reports under a protocol."""
+        return Counter(protocol, on_invalid)
+
+    @abstractmethod
+    def _models(self, aggregate):
+        """Return the models to sample, one for each independent group of parameters."""
+
+    @abstractmethod
+    def _describe(self, posterior, models, aggregate):
+        """Return the fitted attributes that summarise the posterior, as a dict."""
+
     def protocol(self, n_features: int = 1) -> Any:
         """Return the public description of the collection.
 
@@ -48,25 +71,19 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Protocol
+            It needs the ``categories`` or ``classes`` of the estimators that have them.
         """
+        return self._protocol(n_features)
 
-    @abstractmethod
-    def _models(self, aggregate):
-        """The models to sample, one for each independent group of parameters."""
-
-    @abstractmethod
-    def _describe(self, posterior, aggregate):
-        """Fitted attributes that summarise the posterior, as a dict."""
-
-    def fit(self, X: ArrayLike, y: object = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
             Records. They are used by the simulated clients alone.
-        y : ignored
-            Present for scikit-learn's API.
+        y : array-like of shape (n_clients,), default=None
+            Responses, for the regressions. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
             Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
 
@@ -74,28 +91,49 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        records = self._check_records(X)
-        self.fit_reports(self._simulate(self.protocol(records.shape[1]), records, None, sample_epsilon))
+        protocol, records, response = self._records(X, y)
+        self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def privatize(self, X: ArrayLike, y: object = None) -> np.ndarray:
-        """Simulate the collection: each row of X is randomised once, as its client would do it.
+    def privatize(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
+        """Simulate the collection: each record is randomised once, as its client would do it.
 
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
             Records.
-        y : ignored
-            Present for scikit-learn's API.
+        y : array-like of shape (n_clients,), default=None
+            Responses, for the regressions. Ignored by the others.
 
         Returns
         -------
         ndarray of int, shape (n_clients, n_report)
             Reports, as they would travel.
         """
-        records = self._check_records(X)
-        return self.protocol(records.shape[1])._randomize(records, None, self.random_state)
+        protocol, records, response = self._records(X, y)
+        return joined(protocol._draw(records, response, self.random_state))
+
+    def _records(self, X, y):
+        """Return the protocol for raw records, and these as the plain arrays that it randomises."""
+        X, y, labels = self._check(X, y)
+        protocol = self._protocol(X.shape[1], labels)
+        X, y = protocol._plain(X, y)
+        protocol._refuse_unknown(X, y)
+        return protocol, X, y
+
+    def _simulate(self, protocol, X, y, sample_epsilon):
+        """Return the aggregate of simulated clients, each under its own budget.
+
+        An estimator that collects in rounds returns one aggregate for each of them.
+        """
+        total: Any = 0
+        with one_call():
+            for part, rows in cohorts(protocol, sample_epsilon, len(X)):
+                counter = self._counter(part, "raise")
+                for reports in part._draw(X[rows], None if y is None else y[rows], self.random_state):
+                    total = total + counter(reports)
+        return (total.with_batches(Batches.new()),)  # one id in place of one for each chunk
 
     def aggregate(self, reports: Any, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that :meth:`fit_reports` needs.
@@ -114,7 +152,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
             Small and picklable; ``+`` merges, also with aggregates of cohorts with other budgets.
         """
         check_on_invalid(on_invalid)
-        return add_up(reports, lambda rows: self._counter(rows, on_invalid), self.n_jobs)
+        return add_up(reports, lambda part: self._counter(self._protocol_of(part), on_invalid), self.n_jobs)
 
     def fit_reports(self, reports: Any, on_invalid: str = "raise") -> Self:
         """Infer from reports that were collected from clients.
@@ -132,24 +170,76 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         """
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
-        if aggregate.n_reports == 0:
+        return self._fit(aggregate)
+
+    def _fit(self, *rounds):
+        """Infer from one aggregate, or from one for each round of a collection."""
+        first, n_reports = rounds[0], sum(aggregate.n_reports for aggregate in rounds)
+        if n_reports == 0:
             warnings.warn("There is not a single report: the posterior is the prior. Check the source of the reports.",
-                          UserWarning, stacklevel=2)
-        if aggregate.delta > 0:
-            warn_large_delta(aggregate.delta, aggregate.n_reports)
-        posterior = self._infer(aggregate)
+                          UserWarning, stacklevel=3)
+        delta = max(aggregate.delta for aggregate in rounds)
+        if delta > 0:
+            warn_large_delta(delta, n_reports)
+        models = self._models(*rounds)
+        posterior = self._infer(models, first.protocol)
         # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
-        for name, value in self._describe(posterior, aggregate).items():
+        for name, value in self._describe(posterior, models, *rounds).items():
             setattr(self, name, value)
         self.posterior_ = posterior
-        self.aggregate_ = aggregate
+        self.aggregate_ = first
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit; reports have no names
-        self.protocol_ = aggregate.protocol
-        self.epsilon_, self.delta_ = aggregate.epsilon, aggregate.delta
-        self.n_reports_, self.n_rejected_ = aggregate.n_reports, aggregate.n_rejected
-        self.n_features_in_ = aggregate.protocol.n_features
+        self.protocol_ = first.protocol
+        self.epsilon_, self.delta_ = max(aggregate.epsilon for aggregate in rounds), delta
+        self.n_reports_ = n_reports
+        self.n_rejected_ = sum(aggregate.n_rejected for aggregate in rounds)
+        self.n_features_in_ = first.protocol.n_features
         return self
+
+    def _infer(self, models, protocol):
+        seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
+        seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
+        # Walkers share one batched call already, so what can run side by side is models.
+        jobs = (delayed(sample)(model, inference=inference, seed=part, progress=self.progress, start=start)
+                for model, part, start in zip(models, seeds, self._starts(protocol, len(models))))
+        return stack(Parallel(n_jobs=self.n_jobs)(jobs))
+
+    def _starts(self, protocol, n_models):
+        """Return where chains start: with ``warm_start``, where those of the last fit of such reports stopped."""
+        if self.warm_start and hasattr(self, "posterior_") and differing_field(self.protocol_, protocol) is None:
+            starts = self.posterior_.warm_starts
+            if len(starts) == n_models:
+                return starts
+        return (None,) * n_models
+
+    def _protocol_of(self, reports):
+        """Return the protocol that this estimator expects behind rows of reports, or behind an aggregate."""
+        if isinstance(reports, Aggregate):
+            found = reports.protocol
+            return self._protocol(found.n_features, (0, 1) if found.labels is None else found.labels)
+        labels = self.protocol_.labels if hasattr(self, "protocol_") else None
+        return self._protocol(labels=labels).with_width(reports.shape[1])
+
+    def _check_aggregate(self, aggregate):
+        """Refuse an aggregate of another collection."""
+        expected = self._protocol_of(aggregate)
+        if type(aggregate.protocol) is not type(expected):
+            raise TypeError(
+                f"{type(self).__name__} reads reports of {type(expected).__name__}; got "
+                f"{type(aggregate.protocol).__name__}. Use the estimator, or its parameters, that the reports were "
+                "made for."
+            )
+        # What this estimator leaves to the default is read off each cohort's own description.
+        chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
+        for found in aggregate.parts:
+            name = differing_field(expected, found, chosen)
+            if name is not None:
+                raise InvalidReportError(
+                    f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
+                    f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports "
+                    "were made with."
+                )
 
     def sample_posterior(self, n_samples: int = 1000, random_state: Any = None) -> dict[str, np.ndarray]:
         """Draw parameters from the posterior.
@@ -158,7 +248,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         ----------
         n_samples : int, default=1000
             Number of draws; past the number that is stored, with replacement.
-        random_state : None, int, Generator or RandomState
+        random_state : None, int, Generator or RandomState, default=None
             Fixes which draws.
 
         Returns
@@ -170,7 +260,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return self.posterior_.sample(n_samples, np.random.default_rng(sampling_seed(random_state)))
 
     def influence_bound(self, n_fakes: int) -> dict[str, np.ndarray]:
-        r"""How far forged reports could have pulled the posterior means.
+        r"""Return how far forged reports could have pulled the posterior means.
 
         Anybody can send a well-formed report that is a lie, and no check of a single report can tell: that is inherent
         to local privacy. This says how much it can matter; :meth:`check_reports` sees crude lies, such as many copies
@@ -195,8 +285,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
-        draws = [memory.draws for memory in self.posterior_.memories]
-        found = influence(self._influenced_models, self.aggregate_, draws)
+        draws = [start.draws for start in self.posterior_.warm_starts]
+        found = influence(self._models, self.aggregate_, draws)
         if len(found) > 1:
             found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
         return {name: n_fakes * value for name, value in found[0].items()}
@@ -276,72 +366,6 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
                 "came from before you trust a fit; influence_bound says how far lies can pull it.",
                 ImplausibleReportsWarning, stacklevel=2)
         return check
-
-    def _influenced_models(self, aggregate):
-        return self._models(aggregate)
-
-    def _check_records(self, X):
-        return check_array(without_mask(X), dtype=np.float64, estimator=self)
-
-    def _protocol_of_reports(self, reports):
-        return self.protocol(reports.shape[1])
-
-    def _counter(self, reports, on_invalid):
-        """What adds up reports like these, rows or an aggregate."""
-        if isinstance(reports, Aggregate):
-            return Counter(self._expected_protocol(reports.protocol), on_invalid)
-        return Counter(self._protocol_of_reports(reports), on_invalid)
-
-    def _simulate(self, protocol, X, y, sample_epsilon):
-        """Aggregate of the reports of simulated clients, each under its own budget. Raw data ends here."""
-        total: Any = 0
-        with one_call():
-            for part, rows in cohorts(protocol, sample_epsilon, len(X)):
-                total = total + self._simulate_cohort(part, X[rows], None if y is None else y[rows])
-        return total.with_batches(Batches.new())  # one in place of one for each chunk
-
-    def _simulate_cohort(self, protocol, X, y):
-        return protocol.aggregate(protocol._randomize(X, y, self.random_state))
-
-    def _expected_protocol(self, found):
-        """The protocol of reports that this estimator reads, given one that came."""
-        return self.protocol(found.n_features)
-
-    def _check_aggregate(self, aggregate):
-        found = aggregate.protocol
-        expected = self._expected_protocol(found)
-        if type(found) is not type(expected):
-            raise TypeError(
-                f"{type(self).__name__} reads reports of {type(expected).__name__}; got {type(found).__name__}. "
-                f"Use the estimator, or its parameters, that the reports were made for."
-            )
-        # What this estimator leaves to the default is read off each cohort's own description.
-        chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
-        for found in aggregate.parts:
-            name = differing_field(expected, found, chosen)
-            if name is not None:
-                raise InvalidReportError(
-                    f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
-                    f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports "
-                    "were made with."
-                )
-
-    def _infer(self, aggregate):
-        seed = sampling_seed(self.random_state)
-        options = {"inference": self.inference, "n_walkers": self.n_walkers, "n_warmup": self.n_warmup,
-                   "n_draws": self.n_draws, "progress": self.progress}
-        models = self._models(aggregate)
-        starts = self._starts(aggregate.protocol, len(models))
-        seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
-        # Walkers share one batched call already, so what can run side by side is models.
-        jobs = (delayed(sample)(model, seed=part, start=start, **options)
-                for model, part, start in zip(models, seeds, starts))
-        return stack(Parallel(n_jobs=self.n_jobs)(jobs))
-
-    def _starts(self, protocol, n_models):
-        """Where chains start: with ``warm_start``, where those of the last fit of such reports stopped."""
-        known = self.warm_start and hasattr(self, "posterior_") and differing_field(self.protocol_, protocol) is None
-        return self.posterior_.memories if known and len(self.posterior_.memories) == n_models else (None,) * n_models
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)

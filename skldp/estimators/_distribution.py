@@ -28,7 +28,7 @@ class LDPDistribution(BaseLDPDensity):
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     window : "auto" or float, default="auto"
         Half-window of the square wave, as a share of the range.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+    inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -56,8 +56,7 @@ class LDPDistribution(BaseLDPDensity):
     """
 
     def __init__(self, *, distribution: Any = "norm", bounds: tuple[float, float] = (-5, 5), priors: Any = None,
-                 epsilon: float = 1.0, window: float | str = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
+                 epsilon: float = 1.0, window: float | str = "auto", inference: Any = "mcmc", random_state: Any = None,
                  n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
         self.distribution = distribution
         self.bounds = bounds
@@ -65,26 +64,12 @@ class LDPDistribution(BaseLDPDensity):
         self.epsilon = epsilon
         self.window = window
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
         self.warm_start = warm_start
 
-    def protocol(self, n_features: int = 1) -> ValueProtocol:
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
+    def _protocol(self, n_features=None, labels=None):
         lower, upper = bounds = check_bounds(self.bounds)
         n_levels = None
         if self._family().discrete:
@@ -93,10 +78,10 @@ class LDPDistribution(BaseLDPDensity):
                                             "Round them outwards.")
             n_levels = int(upper - lower)
         return ValueProtocol(epsilon=self.epsilon, bounds=bounds, n_levels=n_levels, window=self.window,
-                             n_features=n_features)
+                             n_features=1 if n_features is None else n_features)
 
     def _family(self):
         return scipy_family(self.distribution, self.priors, check_bounds(self.bounds))
 
-    def _describe(self, posterior, aggregate):
+    def _describe(self, posterior, models, aggregate):
         return {"params_": {name: value if value.ndim else float(value) for name, value in posterior.mean().items()}}

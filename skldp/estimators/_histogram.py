@@ -2,22 +2,22 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skldp._validation._categories import check_list, columns_of, distinct_rows
+from skldp._validation._categories import columns_of, distinct_rows
 from skldp._validation._door import as_values
 from skldp._validation._parameters import check_fraction, check_integer, check_positive
 from skldp.analysis._planning import plan_frequency
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._streams import Counter
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
-from skldp.models.categories._choice import check_likelihood
+from skldp.models.categories._choice import LikelihoodChoice, check_likelihood
 from skldp.models.categories._likelihoods import unbiased
-from skldp.models.categories._model import HistogramModel, histogram_model, likelihoods_of
+from skldp.models.categories._model import histogram_model
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._tallies import RowTally
@@ -44,7 +44,7 @@ class LDPHistogram(BaseLDPEstimator):
         noise it matters: few large and many small categories are estimated better with less than 1 (by a sixth in
         root mean square at epsilon 0.5 and 10,000 clients, four of 16 categories holding 80 %), nearly equal ones
         with 1 or more.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+    inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -84,18 +84,15 @@ class LDPHistogram(BaseLDPEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, categories: Any = None, mechanism: str = "auto",
-                 likelihood: str = "auto", concentration: float = 1.0, inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 likelihood: str = "auto", concentration: float = 1.0, inference: Any = "mcmc",
+                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.mechanism = mechanism
         self.likelihood = likelihood
         self.concentration = concentration
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -103,129 +100,48 @@ class LDPHistogram(BaseLDPEstimator):
 
     _plan = staticmethod(plan_frequency)
 
-    def protocol(self, n_features: int = 1) -> CategoryProtocol:
-        """Return the public description of the collection; it needs ``categories``.
+    def _check(self, X, y):
+        X = check_array(as_values(X), dtype=None, estimator=self)
+        if self.categories is not None:
+            return X, None, None
+        warnings.warn("categories were read off the private data, which publishes them. "
+                      "Pass categories= to keep the guarantee.", PrivacyLeakWarning, stacklevel=4)
+        return X, None, distinct_rows(X)
 
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records; the row is the category.
-
-        Returns
-        -------
-        CategoryProtocol
-        """
-        if self.categories is None:
+    def _protocol(self, n_features=None, labels=None):
+        categories = labels if self.categories is None else self.categories
+        if categories is None:
             raise InvalidParameterError("categories must be given: a protocol is public, and so are its categories. "
                                         "Pass categories= to the estimator.")
-        return self._protocol_for(self.categories, n_features)
-
-    def _protocol_for(self, categories, n_features):
+        n_features = columns_of(categories) if n_features is None else n_features
         mechanism = "subset" if isinstance(self.mechanism, str) and self.mechanism == "auto" else self.mechanism
-        known = check_list(categories, n_features)
-        return CategoryProtocol(epsilon=self.epsilon, categories=tuple(known.tolist()), mechanism=mechanism,
-                                n_features=n_features)
+        return CategoryProtocol(epsilon=self.epsilon, categories=categories, mechanism=mechanism, n_features=n_features)
 
-    def privatize(self, X: ArrayLike, y: object = None) -> np.ndarray:
-        """Simulate the collection: each row of X is randomised once, as its client would do it.
+    def _counter(self, protocol, on_invalid):
+        return CategoryCounter(protocol, on_invalid, check_likelihood(self.likelihood))
 
-        Parameters
-        ----------
-        X : array-like of shape (n_clients, n_features)
-            Records; a row is a category.
-        y : ignored
-            Present for scikit-learn's API.
-
-        Returns
-        -------
-        ndarray of int, shape (n_clients, n_report)
-            Reports, as they would travel.
-        """
-        protocol, records = self._protocol_for_records(X)
-        return protocol._randomize(records, None, self.random_state)
-
-    def fit(self, X: ArrayLike, y: object = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
-        """Simulate a collection from raw records and infer from its reports.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_clients, n_features)
-            Records; a row is a category.
-        y : ignored
-            Present for scikit-learn's API.
-        sample_epsilon : array-like of shape (n_clients,), default=None
-            Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
-
-        Returns
-        -------
-        self
-        """
-        protocol, records = self._protocol_for_records(X)
-        self.fit_reports(self._simulate(protocol, records, None, sample_epsilon))
-        validate_data(self, X, skip_check_array=True)
-        return self
-
-    def _protocol_for_records(self, X):
-        X = self._check_records(X)
-        categories = self.categories
-        if categories is None:
-            warnings.warn(
-                "categories were read off the private data, which publishes them. "
-                "Pass categories= to keep the guarantee.",
-                PrivacyLeakWarning,
-                stacklevel=3,
+    def _check_aggregate(self, aggregate):
+        super()._check_aggregate(aggregate)
+        if check_likelihood(self.likelihood).needs_rows and not all(
+                protocol.randomizer.names_one or isinstance(tally, RowTally)
+                for protocol, tally in aggregate.parts.items()):
+            raise InvalidParameterError(
+                'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
+                'Aggregate them anew, or use likelihood="counts".'
             )
-            categories = distinct_rows(X)
-        protocol = self._protocol_for(categories, X.shape[1])
-        if (protocol.codes(X) < 0).any():
-            raise ValueError("X has values that are none of categories. "
-                             "Add them to categories, or leave their rows out.")
-        return protocol, X
-
-    def _simulate_cohort(self, protocol, X, y):
-        return self._counting(protocol, "raise")(protocol._randomize(X, y, self.random_state))
-
-    def _check_records(self, X):
-        return check_array(as_values(X), dtype=None, estimator=self)
-
-    def _counter(self, reports, on_invalid):
-        if isinstance(reports, Aggregate):
-            return self._counting(self._expected_protocol(reports.protocol), on_invalid)
-        return self._counting(self._protocol_of_reports(reports), on_invalid)
-
-    def _protocol_of_reports(self, reports):
-        if self.categories is None and hasattr(self, "protocol_"):
-            return self._protocol_for(self.protocol_.categories, self.protocol_.n_features)
-        return self.protocol(1 if self.categories is None else columns_of(self.categories))
-
-    def _counting(self, protocol, on_invalid):
-        return _CategoryCounter(protocol, on_invalid, check_likelihood(self.likelihood).kept_bits)
-
-    def _expected_protocol(self, found):
-        # Categories that were read off the data are the reports' own.
-        categories = getattr(found, "categories", (0, 1)) if self.categories is None else self.categories
-        return self._protocol_for(categories, found.n_features)
 
     def _models(self, aggregate):
-        concentration = check_positive(self.concentration, "concentration")
-        return [histogram_model(aggregate, concentration, self.likelihood)]
+        return [histogram_model(aggregate, check_positive(self.concentration, "concentration"), self.likelihood)]
 
-    def _influenced_models(self, aggregate):
-        # Rows have been given up by then.
-        return [histogram_model(aggregate, check_positive(self.concentration, "concentration"))]
-
-    def _describe(self, posterior, aggregate):
-        protocol = aggregate.protocol
-        parts = list(aggregate.parts.items())
-        likelihoods = likelihoods_of(aggregate, check_likelihood(self.likelihood))
+    def _describe(self, posterior, models, aggregate):
+        protocol, (model,) = aggregate.protocol, models
         return {
             "frequencies_": posterior.mean()["frequencies"],
             "frequencies_std_": posterior.std()["frequencies"],
-            "point_estimate_": _pooled_estimate(parts),
-            "categories_": np.array(check_list(protocol.categories, protocol.n_features).tolist())
-            if protocol.n_features > 1 else check_list(protocol.categories),
+            "point_estimate_": _pooled_estimate(aggregate.parts.items()),
+            "categories_": np.array(protocol.categories) if protocol.n_features > 1 else protocol.known_categories,
             "mechanism_": protocol.mechanism,
-            "likelihood_": HistogramModel(likelihoods).likelihood,
+            "likelihood_": model.likelihood,
         }
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -241,7 +157,7 @@ class LDPHistogram(BaseLDPEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "posterior_")
-        X = validate_data(self, self._check_records(X), dtype=None, reset=False)
+        X = validate_data(self, check_array(as_values(X), dtype=None, estimator=self), dtype=None, reset=False)
         codes = self.protocol_.codes(X)
         return np.where(codes < 0, 0.0, self.frequencies_[codes])
 
@@ -322,30 +238,30 @@ class LDPHistogram(BaseLDPEstimator):
 
 
 @dataclass(frozen=True)
-class _CategoryCounter(Counter):
-    """Keep the rows of reports that are few, so that the exact likelihood can be had, and the counts of many."""
+class CategoryCounter(Counter):
+    """Keep the rows of few reports, so that the exact likelihood can be evaluated, and the counts of many."""
 
     protocol: CategoryProtocol
     on_invalid: str
-    most_bits: float
+    choice: LikelihoodChoice
 
     def __call__(self, reports):
         if isinstance(reports, Aggregate):
             return reports
-        return self.protocol.aggregate(reports, self.on_invalid, keep_rows=self.most_bits)
+        return self.protocol.aggregate(reports, self.on_invalid, keep_rows=self.choice.kept_bits)
 
     def trim(self, aggregate):
-        """Give up the rows of a cohort that has grown large."""
+        """Drop the rows of a cohort that has grown large."""
         parts = {protocol: tally.without_rows() if self._is_large(tally) else tally
                  for protocol, tally in aggregate.parts.items()}
         return Aggregate(parts, aggregate.n_rejected, aggregate.batches)
 
     def _is_large(self, tally):
-        return isinstance(tally, RowTally) and tally.n_reports * tally.width > self.most_bits
+        return isinstance(tally, RowTally) and not self.choice.keeps(tally.n_reports * tally.width)
 
 
 def _pooled_estimate(parts):
-    """Unbiased estimates of the cohorts, weighted by their precision (inverse variance at frequency zero)."""
+    """Return the unbiased estimates of the cohorts, weighted by their precision at frequency zero."""
     estimates, weights = [], []
     for protocol, tally in parts:
         p, q = protocol.randomizer.p, protocol.randomizer.q

@@ -16,23 +16,12 @@ class _RateEstimator(BaseLDPDensity):
 
     _plan = staticmethod(plan_value)
 
-    def protocol(self, n_features: int = 1) -> ValueProtocol:
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
+    def _protocol(self, n_features=None, labels=None):
         n_levels = self._n_levels()
         if self.mechanism not in ("square_wave", "laplace"):
             raise InvalidParameterError(f'mechanism must be "square_wave" or "laplace", got {self.mechanism!r}.')
         return ValueProtocol(epsilon=self.epsilon, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
-                             n_levels=n_levels, window=self.window, n_features=n_features)
+                             n_levels=n_levels, window=self.window, n_features=1 if n_features is None else n_features)
 
     def _n_levels(self):
         """Levels of the grid: the mechanism's own for a continuous value."""
@@ -61,7 +50,7 @@ class LDPExponential(_RateEstimator):
         Half-window of the square wave, as a share of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean 5/upper.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+    inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -87,18 +76,15 @@ class LDPExponential(_RateEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: float = 5.0, mechanism: str = "square_wave",
-                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: Any = "mcmc",
+                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
         self.rate_prior = rate_prior
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -124,7 +110,7 @@ class LDPPoisson(_CountEstimator):
         Half-window of the square wave, as a share of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean upper/4.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+    inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -150,18 +136,15 @@ class LDPPoisson(_CountEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
-                 window: float | str = "auto", rate_prior: Any = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 window: float | str = "auto", rate_prior: Any = "auto", inference: Any = "mcmc",
+                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
         self.rate_prior = rate_prior
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -187,7 +170,7 @@ class LDPGeometric(_CountEstimator):
         Half-window of the square wave, as a share of the range.
     probability_prior : "auto" or (a, b), default="auto"
         Beta prior of the probability; by default uniform.
-    inference, n_walkers, n_warmup, n_draws, random_state, n_jobs, progress, warm_start
+    inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -214,18 +197,15 @@ class LDPGeometric(_CountEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
-                 window: float | str = "auto", probability_prior: Any = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 window: float | str = "auto", probability_prior: Any = "auto", inference: Any = "mcmc",
+                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
         self.probability_prior = probability_prior
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

@@ -29,7 +29,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         family = self._family()
         return [UnivariateModel(family, aggregate, column) for column in range(aggregate.protocol.n_features)]
 
-    def _describe(self, posterior, aggregate):
+    def _describe(self, posterior, models, aggregate):
         return {f"{name}_": value if value.ndim else float(value) for name, value in posterior.mean().items()}
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
@@ -94,14 +94,9 @@ class LDPGaussian(BaseLDPDensity):
         Normal prior of the mean; by default the midpoint and half the range.
     std_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the standard deviation; by default shape 2 with mean a tenth of the range.
-    inference : {"mcmc", "laplace"}, default="mcmc"
-        Markov chains, or the Gaussian approximation at the mode: milliseconds, for first looks.
-    n_walkers : "auto" or int, default="auto"
-        Number of chains.
-    n_warmup : int, default=100
-        Steps of a chain that are thrown away.
-    n_draws : int, default=3000
-        Most steps of a chain that are kept; sampling stops earlier once it has converged.
+    inference : "mcmc", "laplace", MCMC or LaplaceApproximation, default="mcmc"
+        Markov chains, or the Gaussian approximation at the mode: milliseconds, for first looks. An object
+        :class:`MCMC` has the number of chains and of their steps.
     random_state : None, int, Generator or RandomState, default=None
         Seed of the simulated noise and of the sampling.
     n_jobs : int or None, default=None
@@ -149,9 +144,9 @@ class LDPGaussian(BaseLDPDensity):
 
     def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-5, 5),
                  mechanism: str = "square_wave", delta: float = 1e-5, window: float | str = "auto",
-                 mean_prior: Any = "auto", std_prior: Any = "auto", inference: str = "mcmc",
-                 n_walkers: int | str = "auto", n_warmup: int = 100, n_draws: int = 3000, random_state: Any = None,
-                 n_jobs: int | None = None, progress: bool = False, warm_start: bool = False) -> None:
+                 mean_prior: Any = "auto", std_prior: Any = "auto", inference: Any = "mcmc",
+                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.mechanism = mechanism
@@ -160,9 +155,6 @@ class LDPGaussian(BaseLDPDensity):
         self.mean_prior = mean_prior
         self.std_prior = std_prior
         self.inference = inference
-        self.n_walkers = n_walkers
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -170,20 +162,9 @@ class LDPGaussian(BaseLDPDensity):
 
     _plan = staticmethod(plan_value)
 
-    def protocol(self, n_features: int = 1) -> ValueProtocol:
-        """Return the public description of the collection.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        ValueProtocol
-        """
+    def _protocol(self, n_features=None, labels=None):
         return ValueProtocol(epsilon=self.epsilon, delta=self.delta, bounds=self.bounds, mechanism=self.mechanism,
-                             window=self.window, n_features=n_features)
+                             window=self.window, n_features=1 if n_features is None else n_features)
 
     def _family(self):
         lower, upper = check_bounds(self.bounds)

@@ -59,7 +59,7 @@ def test_the_bound_for_bits_is_close(mechanism, rng):
     assert 0.6 * bound[0] < moved < 1.1 * bound[0]
 
 
-@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"collect": "inputs"}])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"mechanism": "records"}])
 def test_forged_records_do_not_exceed_the_bound_of_a_coefficient(options, rng):
     model = LDPBayesLinearRegression(epsilon=3.0, inference="laplace", random_state=0, **options)
     X, y = 0.4 * rng.normal(size=(20_000, 2)), np.zeros(20_000)
@@ -78,7 +78,7 @@ def test_a_sphere_of_forged_reports_attains_the_bound(rng):
     X = 0.4 * rng.normal(size=(20_000, 2))
     reports = model.privatize(X, 0.5 * X[:, 0] + 0.2 * rng.normal(size=20_000))
     bound = model.fit_reports(reports).influence_bound(200)["coef"][0]
-    protocol, theta = model.protocol_, model.posterior_.memories[0].draws
+    protocol, theta = model.protocol_, model.posterior_.warm_starts[0].draws
     tally, = model.aggregate_.parts.values()
     aggregates = [type(model.aggregate_)({protocol: type(tally)(tally.n_reports, tally.sums + probe)})
                   for probe in protocol.probes()]

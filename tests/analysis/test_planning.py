@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtri
 
 from skldp import (
+    MCMC,
     LDPBayesLinearRegression,
     LDPBayesLogisticRegression,
     LDPExponential,
@@ -20,11 +21,11 @@ from skldp.analysis._planning import _log_cells
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms import SubsetSelection, UnaryEncoding
 from skldp.models import LinearModel
-from skldp.protocols import Aggregate
+from skldp.protocols import Aggregate, RecordProtocol
 from skldp.protocols._tallies import Tally
 
 CATEGORIES = list(range(4))
-SHORT = {"n_draws": 400}
+SHORT = {"inference": MCMC(n_draws=400)}
 NORMAL = {"inference": "laplace"}  # fast, and accurate for this many reports
 
 
@@ -90,7 +91,7 @@ def test_the_cells_of_a_value_are_a_distribution(mechanism):
     (LDPHistogram(categories=CATEGORIES, mechanism="oue"), {"frequency": 0.3}, 0.21),
     (LDPHistogram(categories=CATEGORIES, mechanism="rr"), {"frequency": 0.3}, 0.21),
     (LDPBayesLinearRegression(), {"feature_std": 0.4, "sigma": 0.2}, 0.25),
-    (LDPBayesLinearRegression(collect="inputs"), {"feature_std": 0.4, "sigma": 0.2}, 0.25),
+    (LDPBayesLinearRegression(mechanism="records"), {"feature_std": 0.4, "sigma": 0.2}, 0.25),
 ], ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "")
 def test_without_noise_the_number_is_the_textbook_one(estimator, assumptions, variance):
     estimator.set_params(epsilon=np.inf)
@@ -125,11 +126,11 @@ def test_counts_have_slightly_less_information_than_reports():
     assert required_reports(model, 0.0005, frequency=0.02) == pytest.approx(counts * 400, rel=1e-3)
 
 
-@pytest.mark.parametrize("collect", ["statistics", "inputs"])
+@pytest.mark.parametrize("mechanism", ["auto", "records"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_a_coefficient_agrees_with_the_curvature_of_the_model(collect, intercept):
+def test_a_coefficient_agrees_with_the_curvature_of_the_model(mechanism, intercept):
     s, sigma, coef = 0.3, 0.2, np.array([0.6, -0.2])
-    estimator = LDPBayesLinearRegression(epsilon=2.0, collect=collect, fit_intercept=intercept)
+    estimator = LDPBayesLinearRegression(epsilon=2.0, mechanism=mechanism, fit_intercept=intercept)
     protocol = estimator.protocol(2)
     w = protocol.y_weight
     joint = np.block([[s**2 * np.eye(2), w * s**2 * coef[:, None]],
@@ -137,23 +138,24 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(collect, intercept
     curvature = []
     for n in (1, 2):  # the difference is the curvature of one report, without the prior
         model = LinearModel(Aggregate({protocol: Tally(0, np.zeros(1))}))
-        model.likelihoods = [_expected_likelihood(estimator, protocol, joint, n)]
-        theta = np.append(model.coordinates.start(coef, s**2 * np.eye(2)), sigma)
+        model.likelihoods = [_expected_likelihood(protocol, joint, n)]
+        theta = model.coordinates.start(coef, s**2 * np.eye(2), sigma=sigma)
         steps = 1e-5 * np.eye(len(theta))
-        gradients = [model.log_density_and_gradient(theta + sign * steps)[1] for sign in (1, -1)]
+        gradients = [model.gradient(theta + sign * steps)[1] for sign in (1, -1)]
         curvature.append((gradients[1] - gradients[0]) / 2e-5)
     variance = np.linalg.inv(curvature[1] - curvature[0])[0, 0]
     planned = required_reports(estimator, 0.01, n_features=2, feature_std=s, sigma=sigma, coef=coef)
     assert planned == pytest.approx(variance * (2 * ndtri(0.95) / 0.01) ** 2, rel=1e-3)
 
 
-def _expected_likelihood(estimator, protocol, joint, n):
+def _expected_likelihood(protocol, joint, n):
     """Likelihood of n reports with a mean equal to its expectation."""
     from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
 
-    likelihood = object.__new__(MomentLikelihood if estimator.collect == "statistics" else RecordLikelihood)
+    of_records = isinstance(protocol, RecordProtocol)
+    likelihood = object.__new__(RecordLikelihood if of_records else MomentLikelihood)
     likelihood.n_reports, likelihood.noise = n, protocol.randomizer.noise_variance
-    if estimator.collect == "inputs":
+    if of_records:
         likelihood.first, likelihood.second = np.zeros(3), joint + likelihood.noise * np.eye(3)
         return likelihood
     kappa = likelihood.intercept_weight = protocol.randomizer.intercept_weight
@@ -193,7 +195,7 @@ def test_less_width_more_confidence_or_more_privacy_needs_more_reports():
     (LDPHistogram(categories=["a"]), {"width": 0.1, "frequency": 0.5}, "at least two categories"),
     (LDPHistogram(categories=["a", "b"]), {"width": 0.1, "frequency": 1.5}, "frequency must lie strictly"),
     (LDPHistogram(categories=["a", "b"], likelihood="best"), {"width": 0.1, "frequency": 0.5}, "likelihood must be"),
-    (LDPBayesLinearRegression(collect="all"), {"width": 0.1, "feature_std": 0.2, "sigma": 0.1}, "collect must be"),
+    (LDPBayesLinearRegression(mechanism="all"), {"width": 0.1, "feature_std": 0.2, "sigma": 0.1}, "mechanism must be"),
     (LDPBayesLinearRegression(), {"width": 0.1}, "feature_std and sigma must be assumed"),
     (LDPBayesLinearRegression(), {"width": 0.1, "feature_std": 2.0, "sigma": 0.1}, "beyond data_norm"),
     (LDPBayesLinearRegression(), {"width": 0.1, "feature_std": 0.2, "sigma": 3.0}, "do not fit in bounds_y"),

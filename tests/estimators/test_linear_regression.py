@@ -11,9 +11,10 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skldp import BoundedScaler, LDPBayesLinearRegression
+from skldp import MCMC, BoundedScaler, LDPBayesLinearRegression
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, MomentProtocol, Protocol, RecordProtocol
+from tests.flat import build
 
 RNG = np.random.default_rng(0)
 COEF, INTERCEPT, SIGMA = np.array([0.6, -0.4]), 0.2, 0.1
@@ -23,16 +24,16 @@ CENTRED = Y - INTERCEPT
 CASES = {
     "sphere": {},
     "gaussian": {"mechanism": "gaussian"},
-    "inputs": {"collect": "inputs"},
+    "inputs": {"mechanism": "records"},
     "sphere without intercept": {"fit_intercept": False},
     "gaussian without intercept": {"mechanism": "gaussian", "fit_intercept": False},
-    "inputs without intercept": {"collect": "inputs", "fit_intercept": False},
+    "inputs without intercept": {"mechanism": "records", "fit_intercept": False},
 }
 everyone = pytest.mark.parametrize("case", CASES)
 
 
 def regression(case="sphere", **parameters):
-    return LDPBayesLinearRegression(**{"inference": "laplace", "random_state": 0, **CASES[case], **parameters})
+    return build(LDPBayesLinearRegression, **{"inference": "laplace", "random_state": 0, **CASES[case], **parameters})
 
 
 def response(case):
@@ -102,13 +103,14 @@ def test_what_each_client_paid(case):
     assert model.protocol_.has_intercept == ("without" not in case)
 
 
-@pytest.mark.parametrize("case, inference", [*((case, "laplace") for case in CASES), ("sphere", "mcmc"),
-                                             ("inputs", "mcmc")])
+@pytest.mark.parametrize("case, inference", [*((case, "laplace") for case in CASES),
+                                             ("sphere", MCMC(n_draws=300, n_walkers=16)),
+                                             ("inputs", MCMC(n_draws=300, n_walkers=16))])
 def test_without_noise_the_posterior_is_that_of_least_squares(case, inference):
     """Asymptotically: the moments are taken to be normal, and 17,000 clients are many."""
     intercept = "without" not in case
     y = response(case)
-    model = regression(case, epsilon=np.inf, inference=inference, n_draws=300, n_walkers=16).fit(X, y)
+    model = regression(case, epsilon=np.inf, inference=inference).fit(X, y)
     plain = LinearRegression(fit_intercept=intercept).fit(X, y)
     design = np.column_stack([X, np.ones(len(X))]) if intercept else X
     sigma = np.sqrt(np.mean((y - plain.predict(X)) ** 2))
@@ -210,7 +212,7 @@ def test_more_budget_or_people_say_more():
 @pytest.mark.parametrize("case", ["sphere", "inputs"])
 def test_priors_reach_the_posterior(case):
     reports = regression(case, epsilon=0.3).privatize(X[:200], Y[:200])
-    narrow = regression(case, epsilon=0.3, prior_scale=1e-3).fit_reports(reports)
+    narrow = regression(case, epsilon=0.3, coef="normal", coef_scale=1e-3).fit_reports(reports)
     assert np.abs(narrow.coef_).max() < 5e-3 and narrow.coef_std_.max() < 2e-3
     small = regression(case, epsilon=0.3, sigma_scale=1e-3, covariance_scale=1e-3).fit_reports(reports)
     assert small.sigma_ < 5e-3 and np.diag(small.covariance_).max() < 1e-4
@@ -240,7 +242,6 @@ def test_a_learned_scale_of_the_means_comes_close_to_one_that_is_told(case):
 def test_weights_reach_the_protocol():
     model = regression(y_weight=0.5, intercept_weight=0.9)
     assert (model.protocol(3).y_weight, model.protocol(3).intercept_weight) == (0.5, 0.9)
-    assert regression("inputs", y_weight=0.5).protocol(3).y_weight == 0.5
     assert regression("sphere without intercept", intercept_weight=0.9).protocol(3).intercept_weight == 0.0
     assert (regression().protocol(3).y_weight, regression().protocol(3).intercept_weight) == (1.0, np.sqrt(0.5))
 
@@ -360,21 +361,21 @@ def test_without_reports_the_posterior_is_the_prior(case):
 
 @pytest.mark.parametrize("parameters, message", [
     ({"epsilon": 0}, "epsilon must be positive"), ({"epsilon": "1"}, "epsilon"), ({"epsilon": 21.0}, "above 20"),
-    ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"collect": "inputs", "delta": 1.5}, "delta"),
+    ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"mechanism": "records", "delta": 1.5}, "delta"),
     ({"data_norm": None}, "data_norm must be given"), ({"data_norm": 0.0}, "data_norm"),
     ({"data_norm": -1}, "data_norm"),
     ({"bounds_y": None}, "bounds_y must be given"), ({"bounds_y": (1, -1)}, "bounds_y"),
     ({"bounds_y": (0, np.inf)}, "bounds_y"), ({"bounds_y": 3.0}, "pair"), ({"bounds_y": (1, 1)}, "bounds_y"),
-    ({"collect": "everything"}, '"statistics" or "inputs"'), ({"collect": None}, "collect"),
-    ({"mechanism": "laplace"}, '"sphere" or "gaussian"'), ({"mechanism": None}, "mechanism"),
-    ({"collect": "inputs", "mechanism": "sphere"}, 'Use mechanism="gaussian"'),
-    ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
-    ({"prior_scale": "wide"}, "prior_scale"),
+    ({"mechanism": "everything"}, '"records", or an object'), ({"coef": "t"}, "coef must be one of"),
+    ({"mechanism": "laplace"}, '"sphere", "gaussian"'), ({"mechanism": None}, "mechanism"),
+    ({"prior": "wide"}, "prior must be"),
+    ({"coef_scale": 0}, "coef_scale"), ({"coef_scale": -1.0}, "coef_scale"),
+    ({"coef_scale": "wide"}, "coef_scale"),
     ({"covariance_scale": 0.0}, "covariance_scale"), ({"sigma_scale": np.nan}, "sigma_scale"),
     ({"mean_scale": 0.0}, "mean_scale"), ({"mean_scale": "wide"}, "mean_scale"),
-    ({"sigma_scale": None}, "sigma_scale"), ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "auto"}, "lkj_eta"),
+    ({"sigma_scale": None}, "sigma_scale"), ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "wide"}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),
-    ({"collect": "inputs", "y_weight": -1.0}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),
+    ({"y_weight": -1.0}, "y_weight"), ({"mechanism": "gaussian", "y_weight": 1e-4}, "y_weight"),
     ({"inference": "exact"}, "inference"), ({"random_state": "x"}, "random_state"),
     ({"inference": "mcmc", "n_draws": 0}, "n_draws"), ({"inference": "mcmc", "n_walkers": 0}, "n_walkers"),
 ])

@@ -18,6 +18,7 @@ from skldp.exceptions import InvalidReportError, PrivacyLeakWarning
 from skldp.models.regression._covariance_priors import LEARNED_SHAPES, LEARNED_VARIANCES, LearnedCorrelations
 from skldp.models.regression._vector_priors import LearnedMeans
 from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol, Protocol
+from tests.flat import build
 
 RNG = np.random.default_rng(0)
 COEF, INTERCEPT = np.array([4.0, -3.0]), 0.6
@@ -28,9 +29,9 @@ CENTRED = (UNIFORM < expit(X @ COEF)).astype(int)
 CASES = {
     "sphere": {},
     "gaussian": {"mechanism": "gaussian"},
-    "inputs": {"collect": "inputs"},
+    "inputs": {"mechanism": "records"},
     "sphere without intercept": {"fit_intercept": False},
-    "inputs without intercept": {"collect": "inputs", "fit_intercept": False},
+    "inputs without intercept": {"mechanism": "records", "fit_intercept": False},
 }
 everyone = pytest.mark.parametrize("case", CASES)
 both = pytest.mark.parametrize("case", ["sphere", "inputs"])
@@ -38,7 +39,7 @@ both = pytest.mark.parametrize("case", ["sphere", "inputs"])
 
 def classifier(case="sphere", **parameters):
     defaults = {"inference": "laplace", "random_state": 0, "classes": [0, 1]}
-    return LDPBayesLogisticRegression(**{**defaults, **CASES[case], **parameters})
+    return build(LDPBayesLogisticRegression, **{**defaults, **CASES[case], **parameters})
 
 
 def labels(case):
@@ -142,15 +143,14 @@ def test_without_noise_the_posterior_is_near_that_of_the_usual_fit(case):
     np.testing.assert_allclose(model.predict_proba(X[:200]), plain.predict_proba(X[:200]), atol=0.03)
 
 
-def test_other_links_are_near_the_exact_one():
+def test_the_polynomial_link_is_near_the_exact_one():
     reports = classifier("inputs", epsilon=10.0).privatize(X[:1500], Y[:1500])
     options = {"epsilon": 10.0, "inference": "mcmc", "n_draws": 40, "n_warmup": 40}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exact, probit, line = (classifier("inputs", link=link, **options).fit_reports(reports)
-                               for link in ("quadrature", "probit", "chebyshev"))
-    for other in (probit, line):
-        assert 0 < np.abs((exact.coef_ - other.coef_) / exact.coef_std_).max() < 0.5
+        exact, line = (classifier("inputs", link=link, **options).fit_reports(reports)
+                       for link in ("quadrature", "chebyshev"))
+    assert 0 < np.abs((exact.coef_ - line.coef_) / exact.coef_std_).max() < 0.5
 
 
 @everyone
@@ -325,7 +325,7 @@ def test_laplace_inference_agrees_and_has_no_diagnostics(case):
 @both
 def test_priors_reach_the_posterior(case):
     reports = classifier(case, epsilon=0.3).privatize(X[:200], Y[:200])
-    narrow = classifier(case, epsilon=0.3, prior_scale=1e-3).fit_reports(reports)
+    narrow = classifier(case, epsilon=0.3, coef="normal", coef_scale=1e-3).fit_reports(reports)
     assert np.abs(narrow.coef_).max() < 5e-3 and narrow.coef_std_.max() < 2e-3
     small = classifier(case, epsilon=0.3, covariance_scale=1e-3).fit_reports(reports)
     assert np.diag(small.covariance_).max() < 1e-4
@@ -348,12 +348,12 @@ def test_what_is_learned_by_default(case, inference, learned):
     model = classifier(case, inference=inference)
     reports = model.privatize(X[:200], Y[:200])
     coordinates = model._models(model.aggregate(reports))[0].coordinates
-    assert isinstance(coordinates.mean_prior, LearnedMeans) == learned
-    assert isinstance(coordinates.matrices.correlation_prior, LearnedCorrelations) == learned
+    assert isinstance(coordinates.priors.mean, LearnedMeans) == learned
+    assert isinstance(coordinates.priors.covariance.correlation_prior, LearnedCorrelations) == learned
     told = classifier(case, inference=inference, mean_scale="learned", lkj_eta=3.0)
     coordinates = told._models(told.aggregate(reports))[0].coordinates
-    assert isinstance(coordinates.mean_prior, LearnedMeans)
-    assert not isinstance(coordinates.matrices.correlation_prior, LearnedCorrelations)
+    assert isinstance(coordinates.priors.mean, LearnedMeans)
+    assert not isinstance(coordinates.priors.covariance.correlation_prior, LearnedCorrelations)
 
 
 def test_columns_that_are_centred_are_found_to_be_so():
@@ -507,18 +507,19 @@ def test_reports_of_another_collection_are_refused():
 
 @pytest.mark.parametrize("parameters, message", [
     ({"epsilon": 0}, "epsilon must be positive"), ({"epsilon": "1"}, "epsilon"), ({"epsilon": 21.0}, "above 20"),
-    ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"collect": "inputs", "delta": 1.5}, "delta"),
+    ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"mechanism": "records", "delta": 1.5}, "delta"),
     ({"data_norm": None}, "data_norm must be given"), ({"data_norm": 0.0}, "data_norm"), ({"data_norm": -1}, "data_no"),
-    ({"collect": "everything"}, '"statistics" or "inputs"'), ({"collect": None}, "collect"),
-    ({"mechanism": "laplace"}, '"sphere" or "gaussian"'), ({"mechanism": None}, "mechanism"),
-    ({"collect": "inputs", "mechanism": "sphere"}, 'Use mechanism="gaussian"'),
-    ({"collect": "inputs", "budget_split": 0}, "budget_split"), ({"collect": "inputs", "budget_split": 1}, "budget_s"),
-    ({"collect": "inputs", "budget_split": None}, "budget_split"),
-    ({"collect": "inputs", "budget_split": np.nan}, "budget_split"),
-    ({"collect": "inputs", "budget_split": "auto"}, "budget_split"),
-    ({"collect": "inputs", "link": "logit"}, "link"), ({"collect": "inputs", "link": None}, "link"),
-    ({"prior_scale": 0}, "prior_scale"), ({"prior_scale": -1.0}, "prior_scale"),
-    ({"prior_scale": "wide"}, "prior_scale"), ({"covariance_scale": 0.0}, "covariance_scale"),
+    ({"mechanism": "everything"}, '"records", or an object'), ({"coef": "t"}, "coef must be one of"),
+    ({"mechanism": "laplace"}, '"sphere", "gaussian"'), ({"mechanism": None}, "mechanism"),
+    ({"prior": "wide"}, "prior must be"),
+    ({"mechanism": "records", "budget_split": 0}, "budget_split"),
+    ({"mechanism": "records", "budget_split": 1}, "budget_split"),
+    ({"mechanism": "records", "budget_split": None}, "budget_split"),
+    ({"mechanism": "records", "budget_split": np.nan}, "budget_split"),
+    ({"mechanism": "records", "budget_split": "auto"}, "budget_split"),
+    ({"mechanism": "records", "link": "logit"}, "link"), ({"mechanism": "records", "link": None}, "link"),
+    ({"coef_scale": 0}, "coef_scale"), ({"coef_scale": -1.0}, "coef_scale"),
+    ({"coef_scale": "wide"}, "coef_scale"), ({"covariance_scale": 0.0}, "covariance_scale"),
     ({"mean_scale": -1.0}, "mean_scale"), ({"mean_scale": "wide"}, "mean_scale"), ({"mean_scale": None}, "mean_scale"),
     ({"lkj_eta": 0.0}, "lkj_eta"), ({"lkj_eta": "wide"}, "lkj_eta"), ({"lkj_eta": None}, "lkj_eta"),
     ({"y_weight": 0.0}, "y_weight"), ({"intercept_weight": 0.0}, "intercept_weight"),

@@ -18,8 +18,9 @@ from skldp import (
     LDPGaussian,
     LDPHistogram,
 )
-from skldp.estimators._histogram import _CategoryCounter
+from skldp.estimators._histogram import CategoryCounter
 from skldp.exceptions import InterruptedStreamError, InvalidParameterError, InvalidReportError
+from skldp.models.categories._choice import LikelihoodChoice
 from skldp.protocols import Aggregate, CategoryProtocol
 
 RNG = np.random.default_rng(0)
@@ -36,10 +37,10 @@ CASES = {
                       (RNG.integers(5, size=(3000, 1)),)),
     "linear": (LDPBayesLinearRegression(inference="laplace", random_state=0), (X, Y)),
     "linear, gaussian": (LDPBayesLinearRegression(mechanism="gaussian", inference="laplace", random_state=0), (X, Y)),
-    "linear, inputs": (LDPBayesLinearRegression(collect="inputs", inference="laplace", random_state=0), (X, Y)),
+    "linear, inputs": (LDPBayesLinearRegression(mechanism="records", inference="laplace", random_state=0), (X, Y)),
     "logistic": (LDPBayesLogisticRegression(classes=(0, 1), inference="laplace", random_state=0),
                  (X, (Y > 0).astype(int))),
-    "logistic, inputs": (LDPBayesLogisticRegression(classes=(0, 1), collect="inputs", inference="laplace",
+    "logistic, inputs": (LDPBayesLogisticRegression(classes=(0, 1), mechanism="records", inference="laplace",
                                                     random_state=0), (X, (Y > 0).astype(int))),
 }
 cases = pytest.mark.parametrize("name", CASES)
@@ -157,7 +158,7 @@ def test_no_chunk_is_an_error_and_no_report_is_the_prior():
 def test_rows_are_given_up_when_they_are_many_however_they_come():
     protocol = CategoryProtocol(categories=(0, 1, 2), mechanism="oue", epsilon=0.5)
     reports = protocol._randomize(RNG.integers(3, size=(400, 1)), None, 0)
-    counter = _CategoryCounter(protocol, "raise", 600)
+    counter = CategoryCounter(protocol, "raise", LikelihoodChoice(600, 600))
     pieces = [counter(reports[start:start + 100]) for start in range(0, 400, 100)]
     assert pieces[0].parts[protocol].kind == "rows"
     total = counter.trim(pieces[0] + pieces[1])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from skldp import LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
+from skldp import MCMC, LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols import Protocol, ValueProtocol
 
@@ -298,8 +298,9 @@ def test_cohorts_with_other_budgets():
     ({"epsilon": 0}, "epsilon"), ({"epsilon": "1"}, "epsilon"), ({"epsilon": True}, "epsilon"),
     ({"bounds": (1, 0)}, "bounds"), ({"bounds": None}, "bounds"), ({"mechanism": "none"}, "mechanism"),
     ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"window": 3}, "window"), ({"mean_prior": 3}, "mean_prior"),
-    ({"std_prior": (0, 1)}, "std_prior"), ({"inference": "exact"}, "inference"), ({"n_walkers": 1}, "n_walkers"),
-    ({"n_draws": 0}, "n_draws"), ({"random_state": "x"}, "random_state"),
+    ({"std_prior": (0, 1)}, "std_prior"), ({"inference": "exact"}, "inference"),
+    ({"inference": MCMC(n_walkers=1)}, "n_walkers"),
+    ({"inference": MCMC(n_draws=0)}, "n_draws"), ({"random_state": "x"}, "random_state"),
 ])
 def test_bad_parameters_raise_in_fit(parameters, message):
     model = LDPGaussian(**parameters)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
+from skldp import (
+    MCMC,
+    LDPBayesLinearRegression,
+    LDPBayesLogisticRegression,
+    LDPGaussian,
+    LDPHistogram,
+    RegressionPrior,
+)
 from skldp.sampling import HamiltonianMove
 
 RNG = np.random.default_rng(0)
@@ -18,7 +25,7 @@ CASES = {
     "linear": (LDPBayesLinearRegression(epsilon=2.0, random_state=0), (X, Y), ("coef", "intercept", "sigma")),
     "logistic": (LDPBayesLogisticRegression(epsilon=4.0, classes=[0, 1], random_state=0), (X, LABELS),
                  ("coef", "intercept")),
-    "logistic, inputs": (LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], collect="inputs", random_state=0),
+    "logistic, inputs": (LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], mechanism="records", random_state=0),
                          (X, LABELS), ("coef", "intercept")),
 }
 
@@ -44,11 +51,12 @@ def test_a_warm_start_takes_fewer_steps(name, monkeypatch):
     trajectory = HamiltonianMove.propose
     monkeypatch.setattr(HamiltonianMove, "propose", lambda *args: steps.append(1) or trajectory(*args))
     estimator, data, _ = CASES[name]
-    model = clone(estimator).set_params(warm_start=True, n_draws=40).fit(*data)
+    model = clone(estimator).set_params(warm_start=True, inference=MCMC(n_draws=40)).fit(*data)
     cold = len(steps)
     model.fit_reports(model.aggregate_)
-    assert cold == model.n_warmup + 40
-    assert len(steps) - cold == model.n_warmup // 4 + 40
+    n_warmup = {"linear": 120, "logistic": 200}[name]
+    assert cold == n_warmup + 40
+    assert len(steps) - cold == n_warmup // 4 + 40
 
 
 def test_what_was_learned_elsewhere_is_not_used():
@@ -73,12 +81,13 @@ def test_other_bounds_start_cold():
     np.testing.assert_array_equal(moved.posterior_.draws["mean"], cold.posterior_.draws["mean"])
 
 
-@pytest.mark.parametrize("collect", ["statistics", "inputs"])
-def test_another_prior_may_have_other_coordinates(collect):
-    model = LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], collect=collect, random_state=0, warm_start=True)
+@pytest.mark.parametrize("mechanism", ["auto", "records"])
+def test_another_prior_may_have_other_coordinates(mechanism):
+    model = LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], mechanism=mechanism, random_state=0,
+                                       warm_start=True)
     reports = model.aggregate(model.privatize(X[:3000], LABELS[:3000]))
     model.fit_reports(reports)
-    tight = model.set_params(prior_scale=0.5).fit_reports(reports).posterior_
+    tight = model.set_params(prior=RegressionPrior(coef="normal", coef_scale=0.5)).fit_reports(reports).posterior_
     cold = clone(model).set_params(warm_start=False).fit_reports(reports).posterior_
     error = cold.std()["coef"] * np.sqrt(1 / cold.ess["coef"] + 1 / tight.ess["coef"])
     assert (np.abs(tight.mean()["coef"] - cold.mean()["coef"]) < 4.5 * error).all()

@@ -32,7 +32,7 @@ def _share_finding(protocol, tally):
     sizes = np.unique(np.geomspace(1, k - 1, _MOST_SIZES).astype(int)) if k > _MOST_SIZES else np.arange(1, k)
     fewest = np.cumsum(np.sort(tally.sums))[sizes - 1]
     expected = sizes * protocol.randomizer.q * (1 - 1e-9)
-    # A tail that underflows must not win over a number of sets beyond the range of floats.
+    # A tail that underflows to 0 would outweigh the number of sets, which can exceed the range of floats.
     tail = np.maximum(at_most(fewest, n, expected), _SMALLEST_TAIL)
     log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))
     place = int(log_p.argmin())

@@ -16,7 +16,7 @@ _MOST_CELLS = 4096  # cells of a value that are tested one by one and in dyadic 
 
 
 def value_findings(protocol, tally, rows):
-    """Every test of reported values."""
+    """Run every test of reported values."""
     mechanism, columns = protocol.randomizer, list(enumerate(tally.sums))
     findings = [_interval_finding(protocol, column, counts) for column, counts in columns]
     for test in _COUNT_TESTS.get(type(mechanism), ()):
@@ -29,7 +29,7 @@ def value_findings(protocol, tally, rows):
 
 
 def _interval_finding(protocol, column, counts):
-    """Test the counts of a value in cells, in dyadic groups of cells, and in everything below an edge."""
+    """Test the counts of a value in cells, in dyadic groups of cells, and below every cell edge."""
     edges = protocol.cells.report_edges
     group = -(-len(counts) // _MOST_CELLS)
     edges = np.append(edges[:-1:group], edges[-1])
@@ -60,7 +60,7 @@ def _intervals(n_cells):
 
 
 def _excess_finding(mechanism, rows):
-    """Test how far the farthest report with Laplace noise lies outside the domain."""
+    """Test the largest distance of a report with Laplace noise from the domain."""
     excess = max(int(rows.max()) - mechanism.n_levels, -int(rows.min()), 0)
     slack = laplace_slack(mechanism.scale, mechanism.epsilon)
     log_p = math.log(rows.size) - (excess - 0.5) / mechanism.scale + slack

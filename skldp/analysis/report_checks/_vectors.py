@@ -28,8 +28,8 @@ from skldp.protocols._tallies import RecordTally
 
 _BLOCK_ROWS = 1 << 14
 _NOISY_PARTS: dict = {LabelledRecord: attrgetter("vector"), SphereMoments: attrgetter("sphere")}
-_HALF = 0.5 + 1e-3  # largest rounding error of an entry, that of the noise in floats included
-_DITHER_EXPONENT = 30.0  # the dither's mean is beyond its margin with a probability of e^-30 at most
+_ROUNDING = 0.5 + 1e-3  # largest rounding error of an entry, including the float error of the noise
+_DITHER_EXPONENT = 30.0  # the dither's mean exceeds its margin with a probability of at most e^-30
 
 
 def noise_mechanism(protocol):

@@ -1,0 +1,114 @@
+"""What a client of a regression sends: moments of its record, or the noisy record itself."""
+
+import math
+
+from sklearn.base import BaseEstimator
+
+from skldp._validation._parameters import check_choice, check_fraction, check_positive
+from skldp.exceptions import InvalidParameterError
+from skldp.models.regression._label_records import LINKS
+
+_KINDS = {"auto": "sphere", "sphere": "sphere", "gaussian": "gaussian"}
+
+
+class Moments(BaseEstimator):
+    r"""Clients send the noisy second moments of their record and response.
+
+    Parameters
+    ----------
+    kind : {"auto", "sphere", "gaussian"}, default="auto"
+        How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
+        same posterior.
+    y_weight : "auto" or float, default="auto"
+        Weight of the response in a report, where the record has length 1. The larger, the less noise on the moments
+        with the response and the more on all others; "auto" is 1.
+    intercept_weight : "auto" or float, default="auto"
+        Weight of the constant, likewise; "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
+        regression. Without an intercept there is none.
+
+    See Also
+    --------
+    Records : Clients send the noisy record itself.
+
+    Examples
+    --------
+    >>> from skldp import LDPBayesLinearRegression, Moments
+    >>> LDPBayesLinearRegression(mechanism=Moments(y_weight=0.5)).protocol(n_features=2).y_weight
+    0.5
+    """
+
+    def __init__(self, *, kind: str = "auto", y_weight: float | str = "auto",
+                 intercept_weight: float | str = "auto") -> None:
+        self.kind = kind
+        self.y_weight = y_weight
+        self.intercept_weight = intercept_weight
+
+    def _options(self, fit_intercept, default_constant):
+        """Return the fields of a protocol of moments."""
+        constant = _weight(self.intercept_weight, "intercept_weight", default_constant)
+        return {"mechanism": check_choice(self.kind, "kind", _KINDS),
+                "y_weight": _weight(self.y_weight, "y_weight", 1.0),
+                "intercept_weight": constant if fit_intercept else 0.0}
+
+
+class Records(BaseEstimator):
+    """Clients send their record with Gaussian noise, and a label by randomised response.
+
+    Parameters
+    ----------
+    budget_split : float, default=0.5
+        Share of epsilon that the label gets. A numeric response is part of the vector, and needs none.
+    link : {"quadrature", "chebyshev"}, default="quadrature"
+        For labels, how the model averages their probability over what is not known of a record: exactly, or by the
+        paper's polynomial.
+
+    See Also
+    --------
+    Moments : Clients send second moments, which needs fewer clients.
+
+    Examples
+    --------
+    >>> from skldp import LDPBayesLogisticRegression, Records
+    >>> model = LDPBayesLogisticRegression(classes=["no", "yes"], mechanism=Records(budget_split=0.3))
+    >>> model.protocol(n_features=2).budget_split
+    0.3
+    """
+
+    def __init__(self, *, budget_split: float = 0.5, link: str = "quadrature") -> None:
+        self.budget_split = budget_split
+        self.link = link
+
+    def _validated(self):
+        """Return itself, after a check of its parameters."""
+        check_fraction(self.budget_split, "budget_split")
+        check_choice(self.link, "link", LINKS)
+        return self
+
+
+_MECHANISMS = {
+    "auto": Moments(),
+    "sphere": Moments(kind="sphere"),
+    "gaussian": Moments(kind="gaussian"),
+    "records": Records(),
+}
+
+
+def check_mechanism(mechanism):
+    """Return what clients send, as an object: one by its name, or the user's own."""
+    if isinstance(mechanism, Moments):
+        return mechanism
+    if isinstance(mechanism, Records):
+        return mechanism._validated()
+    if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
+        words = ", ".join(f'"{word}"' for word in _MECHANISMS)
+        raise InvalidParameterError(f"mechanism must be one of {words}, or an object Moments(...) or Records(...), got "
+                                    f"{mechanism!r}.")
+    return _MECHANISMS[mechanism]
+
+
+def _weight(value, name, default):
+    return default if isinstance(value, str) and value == "auto" else check_positive(value, name)
+
+
+LINEAR_CONSTANT = math.sqrt(0.5)
+LOGISTIC_CONSTANT = 0.3
