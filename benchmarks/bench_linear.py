@@ -87,7 +87,7 @@ def density(dims, repeats):
             theta = density.initial() + 0.01 * np.random.default_rng(0).normal(size=(48, density.n_params))
             batch = np.random.default_rng(0).normal(size=(48, d + 1, d + 1))
             batch = batch @ batch.swapaxes(1, 2)
-            whole = best_time(lambda: density.log_density_and_gradient(theta), repeats)
+            whole = best_time(lambda: density.gradient(theta), repeats)
             part = best_time(lambda: np.linalg.eigh(batch), repeats)
             fit = best_time(lambda: model.fit_reports(aggregate), 2)
             rows.append([f"d={d}, {'with' if intercept else 'no'} intercept", f"{1e3 * whole:.2f}", f"{1e3 * part:.2f}",

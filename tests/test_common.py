@@ -18,9 +18,9 @@ ESTIMATORS = [
     skldp.LDPSGDRegressor(),
     skldp.LDPSGDRegressor(mechanism="sphere", epsilon=4.0, group_size=10, fit_intercept=False),
     skldp.LDPBayesLinearRegression(inference="laplace"),
-    skldp.LDPBayesLinearRegression(inference="laplace", collect="inputs", fit_intercept=False),
+    skldp.LDPBayesLinearRegression(inference="laplace", mechanism="records", fit_intercept=False),
     skldp.LDPBayesLogisticRegression(inference="laplace"),
-    skldp.LDPBayesLogisticRegression(inference="laplace", collect="inputs", fit_intercept=False),
+    skldp.LDPBayesLogisticRegression(inference="laplace", mechanism="records", fit_intercept=False),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),
@@ -47,5 +47,6 @@ def test_a_green_run_ran_enough_checks(estimator):
 
 def test_every_public_class_is_checked():
     public = {name: getattr(skldp, name) for name in skldp.__all__}
-    classes = {name for name, value in public.items() if isinstance(value, type) and issubclass(value, BaseEstimator)}
+    classes = {name for name, value in public.items()
+               if isinstance(value, type) and issubclass(value, BaseEstimator) and "fit" in dir(value)}
     assert classes == {type(estimator).__name__ for estimator in ESTIMATORS + TRANSFORMERS}

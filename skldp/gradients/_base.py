@@ -154,9 +154,9 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
 
     def _group_size(self, protocol, n_clients):
         if is_auto(self.group_size):
-            # A model that is sent once or twice has hardly been anywhere: some rounds there must be.
-            most = max(SMALLEST_GROUP, n_clients // FEWEST_ROUNDS)
-            return min(automatic_group_size(protocol.dimension, protocol.epsilon), most)
+            # One or two steps are too few for the model to converge, so the number of rounds has a minimum.
+            largest = max(MIN_GROUP_SIZE, n_clients // MIN_ROUNDS)
+            return min(automatic_group_size(protocol.dimension, protocol.epsilon), largest)
         if isinstance(self.group_size, str):
             raise InvalidParameterError(f'group_size must be "auto" or a positive integer, got {self.group_size!r}.')
         return check_integer(self.group_size, "group_size", 1)

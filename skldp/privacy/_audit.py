@@ -192,7 +192,7 @@ def audit_epsilon(mechanism: Any, x: ArrayLike, x_prime: ArrayLike, *, n_reports
         The delta that the mechanism promises.
     confidence : float, default=1 - 1e-6
         Probability that the bound holds.
-    statistic : callable or None
+    statistic : callable or None, default=None
         Maps reports to numbers; events are half-lines of these. By default the log-likelihood ratio of the two records
         if the mechanism has a ``log_prob``, else the reports themselves, which must then be numbers.
 

@@ -215,8 +215,10 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
         Public bounds R on the norm of x and R_y on abs(y).
     n_features : int
         Number d of features.
-    y_weight, intercept_weight : float
-        The weights w and kappa of :func:`moment_sensitivity`.
+    y_weight : float, default=1.0
+        Weight w of the response, as in :func:`moment_sensitivity`.
+    intercept_weight : float, default=0.0
+        The constant entry kappa, as there.
     recentre : bool, default=True
         Whether the report is encoded as a deviation from the centre.
 
@@ -266,8 +268,10 @@ def labelled_moment_radius(norm: float, n_features: int, y_weight: float = 1.0, 
         Public bound R on the norm of x.
     n_features : int
         Number d of features.
-    y_weight, intercept_weight : float
-        The weights w and kappa of :func:`moment_sensitivity`.
+    y_weight : float, default=1.0
+        Weight w of the response, as in :func:`moment_sensitivity`.
+    intercept_weight : float, default=0.0
+        The constant entry kappa, as there.
     recentre : bool, default=True
         Whether the x x' block is encoded as a deviation from (R^2/d) I.
 

@@ -25,6 +25,13 @@ class Protocol(Counted, ABC):
     Protocols are immutable, compare by value and travel as JSON. Asking the same person twice, under one protocol or
     two, spends their budgets twice.
 
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of a client.
+    delta : float, default=0.0
+        Failure probability of a client.
+
     Examples
     --------
     >>> from skldp.protocols import Protocol, ValueProtocol

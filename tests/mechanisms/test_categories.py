@@ -150,7 +150,7 @@ def test_an_unknown_category_becomes_a_uniformly_random_one(cls):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_one_category_tells_nothing_and_works(cls):
+def test_a_single_category_is_allowed(cls):
     mechanism = cls(epsilon=1.0, n_categories=1)
     reports = mechanism.randomize(np.zeros(100, dtype=int), rng=0)
     assert mechanism.valid(reports).all()

@@ -17,7 +17,6 @@ import pytest
 from skldp._validation import _categories, _limits
 from skldp._validation._categories import category_codes, check_list
 from skldp._validation._limits import LIMITS
-from skldp.estimators._regression import features_of
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.mechanisms import (
     Gaussian,
@@ -125,14 +124,6 @@ def test_moments_are_counted_without_a_list_of_them(labelled, intercept_weight):
     for n_features in (1, 2, 7):
         mechanism = SphereMoments(n_features=n_features, labelled=labelled, intercept_weight=intercept_weight)
         assert mechanism.n_moments == len(mechanism.places[0])
-
-
-@pytest.mark.parametrize("make", [
-    lambda d: MomentProtocol(n_features=d), lambda d: MomentProtocol(n_features=d, intercept_weight=0.0),
-    lambda d: LabelMomentProtocol(n_features=d, mechanism="gaussian"), lambda d: RecordProtocol(n_features=d)])
-def test_the_number_of_features_is_found_from_the_width(make):
-    for n_features in (1, 2, 3, 4, 10, 57):
-        assert features_of(make, make(n_features).width) == n_features
 
 
 def test_cells_over_all_columns():

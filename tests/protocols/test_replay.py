@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram
-from skldp.estimators._histogram import _CategoryCounter
+from skldp.estimators._histogram import CategoryCounter
 from skldp.exceptions import InvalidReportError
+from skldp.models.categories._choice import LikelihoodChoice
 from skldp.protocols import Aggregate, CategoryProtocol, ValueProtocol
 from skldp.protocols import _batches as batches_module
 from skldp.protocols._batches import Batches
@@ -203,7 +204,7 @@ class TestEstimators:
         fitted = self.model.fit(np.full((20, 1), 3.0), sample_epsilon=budgets)
         assert len(fitted.aggregate_.batches.ids) == 1
         linear = LDPBayesLinearRegression(inference="laplace", random_state=0)
-        total = linear._simulate(linear.protocol(1), np.zeros((40_000, 1)), np.zeros(40_000), None)
+        total, = linear._simulate(linear.protocol(1), np.zeros((40_000, 1)), np.zeros(40_000), None)
         assert len(total.batches.ids) == 1
 
     def test_seeded_simulations_differ_in_their_ids_alone(self):
@@ -216,7 +217,7 @@ class TestEstimators:
         protocol = CategoryProtocol(categories=(0, 1, 2), mechanism="oue", epsilon=0.5)
         reports = protocol._randomize(np.zeros((400, 1), dtype=int), None, 0)
         total = protocol.aggregate(reports, keep_rows=True)
-        trimmed = _CategoryCounter(protocol, "raise", 600).trim(total)
+        trimmed = CategoryCounter(protocol, "raise", LikelihoodChoice(600, 600)).trim(total)
         assert trimmed.parts[protocol].kind == "pairs"
         with refused():
             trimmed + total

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skldp import LDPGaussian, LDPHistogram
+from skldp import MCMC, LDPGaussian, LDPHistogram
 from skldp.protocols import Aggregate
 from tests.statistical.calibration import rank_scores, worst_p_value
 
@@ -14,14 +14,14 @@ BUDGETS = np.where(np.arange(N_CLIENTS) % 2, 4.0, 0.5)
 
 
 def gaussian(rng, seed):
-    model = LDPGaussian(n_draws=200, random_state=seed)
+    model = LDPGaussian(inference=MCMC(n_draws=200), random_state=seed)
     truth = {name: float(prior.quantile(rng.random())) for name, prior in model._family().priors.items()}
     return model, truth, rng.normal(truth["mean"], truth["std"], size=(N_CLIENTS, 1))
 
 
 def histogram(rng, seed):
     truth = rng.dirichlet(np.ones(D))
-    model = LDPHistogram(categories=list(range(D)), n_draws=200, random_state=seed)
+    model = LDPHistogram(categories=list(range(D)), inference=MCMC(n_draws=200), random_state=seed)
     return model, dict(enumerate(truth)), rng.choice(D, p=truth, size=(N_CLIENTS, 1))
 
 
@@ -29,7 +29,7 @@ def scores_of(make, swapped=False):
     scores = []
     for seed in range(N_FITS):
         model, truth, records = make(np.random.default_rng(seed), seed)
-        aggregate = model._simulate(model.protocol(), records, None, BUDGETS)
+        aggregate, = model._simulate(*model._records(records, None), BUDGETS)
         if swapped:
             protocols, tallies = zip(*aggregate.parts.items())
             aggregate = Aggregate(dict(zip(protocols, tallies[::-1])))

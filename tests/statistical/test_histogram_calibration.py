@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skldp import LDPHistogram
+from skldp import MCMC, LDPHistogram
 from skldp.protocols import Aggregate
 from skldp.sampling import sample
 from tests.statistical.calibration import p_values, rank_scores
@@ -23,7 +23,7 @@ def worst(mechanism, likelihood, break_model=None):
         rng = np.random.default_rng(seed)
         truth = rng.dirichlet(np.ones(D))
         model = LDPHistogram(epsilon=0.8, categories=list(range(D)), mechanism=mechanism, likelihood=likelihood,
-                             n_draws=200, random_state=seed)
+                             inference=MCMC(n_draws=200), random_state=seed)
         records = rng.choice(D, p=truth, size=(N_CLIENTS, 1))
         aggregate = model.aggregate(model.privatize(records))
         if without_pairs:
@@ -31,7 +31,7 @@ def worst(mechanism, likelihood, break_model=None):
         if break_model is None:
             posterior = model.fit_reports(aggregate).posterior_
         else:
-            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, n_draws=200)
+            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, inference=MCMC(n_draws=200))
         draws = posterior.draws["frequencies"]
         columns = type("Columns", (), {"draws": {k: draws[:, :, k] for k in range(D)}})
         scores.append(list(rank_scores(columns, dict(enumerate(truth))).values()))

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from skldp import LDPBayesLinearRegression
+from skldp import MCMC, LDPBayesLinearRegression
 from skldp.sampling import sample
+from tests.flat import build
 from tests.statistical.calibration import p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
 N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 32, "n_warmup": 40, "n_draws": 40}
-PRIORS = {"prior_scale": 0.4, "sigma_scale": 0.1, "covariance_scale": 0.2, "lkj_eta": 2.0, "mean_scale": 0.03}
+PRIORS = {"coef": "normal", "coef_scale": 0.4, "sigma_scale": 0.1, "covariance_scale": 0.2, "lkj_eta": 2.0,
+          "mean_scale": 0.03}
 # Clipping is not modelled, so truths with much of it are left out; the same draws are left out of the posterior,
 # which is then the posterior under the prior without them, and calibrated.
 LARGEST_INTERCEPT, LARGEST_SCALE = 0.3, 0.3
@@ -21,7 +23,7 @@ CASES = {
     "sphere": (1, 2000, {"epsilon": 20.0}),
     "sphere, two features without intercept": (2, 2000, {"epsilon": 20.0, "fit_intercept": False}),
     "gaussian": (1, 20_000, {"epsilon": 20.0, "mechanism": "gaussian", "y_weight": 0.5**0.5}),
-    "inputs": (1, 2000, {"epsilon": 20.0, "collect": "inputs"}),
+    "inputs": (1, 2000, {"epsilon": 20.0, "mechanism": "records"}),
 }
 
 
@@ -40,7 +42,7 @@ def draw_truth(rng, d, n_clients, intercept):
             a = rng.standard_t(4) / 2
             factor[1] = np.array([a, 1]) / np.hypot(a, 1)
         factor *= scales[:, None]
-        truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d),
+        truth = {"coef": rng.normal(scale=PRIORS["coef_scale"], size=d),
                  "sigma": abs(rng.normal(scale=PRIORS["sigma_scale"])), "covariance": factor @ factor.T}
         mean = np.zeros(d)
         if intercept:
@@ -56,13 +58,13 @@ def scores_of(case, n_fits, break_model=None):
     d, n_clients, options = CASES[case]
     scores = []
     for seed in range(n_fits):
-        model = LDPBayesLinearRegression(random_state=seed, **options, **PRIORS, **SAMPLING)
+        model = build(LDPBayesLinearRegression, random_state=seed, **options, **PRIORS, **SAMPLING)
         truth, X, y = draw_truth(np.random.default_rng(seed), d, n_clients, model.fit_intercept)
         aggregate = model.aggregate(model.privatize(X, y))
         if break_model is None:
             posterior = model.fit_reports(aggregate).posterior_
         else:
-            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, **SAMPLING)
+            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, inference=MCMC(**SAMPLING))
         draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in posterior.draws.items()}
         # A broken posterior may hold nothing that is plausible; it is ranked as it is.
         keep = plausible(draws) if break_model is None else np.ones(len(draws["sigma"]), dtype=bool)
@@ -97,8 +99,8 @@ def test_a_likelihood_told_half_the_noise_is_caught(case):
     assert worst_p_value(scores_of(case, N_FITS, half_the_noise)) < LEVEL
 
 
-@pytest.mark.parametrize("collect", ["statistics", "inputs"])
-def test_clipping_of_most_records_pulls_coefficients_away_from_zero(collect):
+@pytest.mark.parametrize("mechanism", ["auto", "records"])
+def test_clipping_of_most_records_pulls_coefficients_away_from_zero(mechanism):
     r"""What is documented as not modelled: with x of the size of ``data_norm`` a third of the records are shortened.
 
     A line through (clip(x), y) is steeper: for x standard normal by
@@ -107,7 +109,7 @@ def test_clipping_of_most_records_pulls_coefficients_away_from_zero(collect):
     rng, n, coef = np.random.default_rng(0), 200_000, 0.22
     X = rng.normal(size=(n, 1))
     y = coef * X[:, 0] + rng.normal(scale=0.05, size=n)
-    options = {"epsilon": 20.0, "delta": 1e-6, "collect": collect, "fit_intercept": False, "inference": "laplace",
+    options = {"epsilon": 20.0, "delta": 1e-6, "mechanism": mechanism, "fit_intercept": False, "inference": "laplace",
                "random_state": 0}
     tight = LDPBayesLinearRegression(data_norm=1.0, **options).fit(X, y)
     assert tight.coef_[0] - 4 * tight.coef_std_[0] > coef, "off, and sure of it"

@@ -1,13 +1,17 @@
 """Calibration of LDPBayesLogisticRegression through the real path: prior, records, reports, posterior."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from skldp import LDPBayesLogisticRegression
+from skldp import MCMC, LDPBayesLogisticRegression
 from skldp.models.regression import _covariance_priors as priors
+from skldp.models.regression import _logistic_coordinates as coordinates
 from skldp.models.regression import _vector_priors as vector_priors
 from skldp.sampling import sample
+from tests.flat import build
 from tests.statistical.calibration import p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
@@ -16,13 +20,13 @@ N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 16, "n_warmup": 40, "n_draws": 40}
 FEW_WALKERS = {**SAMPLING, "n_walkers": 8}  # of inputs, where every walker costs its own pass over the labels
 # Clipping to the ball is not modelled: at a tenth of the radius hardly any record is clipped.
-PRIORS = {"prior_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0, "mean_scale": 0.05}
+PRIORS = {"coef": "normal", "coef_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0, "mean_scale": 0.05}
 INTERCEPT_SCALE = 1.0
 # Number of features and of clients. With few clients noise leaves the prior as it is, and nothing to test.
 CASES = {
     "sphere": (1, 40_000, {"epsilon": 20.0}),
     "gaussian": (1, 200_000, {"epsilon": 20.0, "delta": 1e-6, "mechanism": "gaussian", "fit_intercept": False}),
-    "inputs": (1, 600, {"epsilon": 20.0, "collect": "inputs", "budget_split": 0.2}),
+    "inputs": (1, 600, {"epsilon": 20.0, "mechanism": "records", "budget_split": 0.2}),
 }
 # Mutants show where noise outweighs the spread of the moments themselves, which labels with a constant have much of.
 CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "fit_intercept": False})}
@@ -33,7 +37,8 @@ MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
     """The intercept has no parameter for its scale, and large ones leave one label only."""
-    monkeypatch.setattr("skldp.models.regression._logistic_base.INTERCEPT_SCALE", INTERCEPT_SCALE)
+    for name in ("FIXED", "LEARNING"):
+        monkeypatch.setattr(coordinates, name, replace(getattr(coordinates, name), intercept=INTERCEPT_SCALE))
 
 
 def draw_truth(rng, d, n_clients, intercept, heavy=False):
@@ -43,7 +48,7 @@ def draw_truth(rng, d, n_clients, intercept, heavy=False):
         a = rng.standard_t(4) / 2
         factor[1] = np.array([a, 1]) / np.hypot(a, 1)
     factor *= rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
-    truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
+    truth = {"coef": rng.normal(scale=PRIORS["coef_scale"], size=d), "covariance": factor @ factor.T}
     if heavy:
         truth["coef"] /= np.sqrt(rng.chisquare(3) / 3)
     mean = np.zeros(d)
@@ -60,13 +65,14 @@ def scores_of(case, n_fits, break_model=None):
     d, n_clients, options = (CASES if break_model is None else CASES_OF_MUTANTS)[case]
     sampling, scores = FEW_WALKERS if case == "inputs" else SAMPLING, []
     for seed in range(n_fits):
-        model = LDPBayesLogisticRegression(random_state=seed, classes=[False, True], **options, **PRIORS, **sampling)
+        model = build(LDPBayesLogisticRegression, random_state=seed, classes=[False, True], **options, **PRIORS,
+                      **sampling)
         truth, X, y = draw_truth(np.random.default_rng(seed), d, n_clients, model.fit_intercept)
         aggregate = model.aggregate(model.privatize(X, y))
         if break_model is None:
             posterior = model.fit_reports(aggregate).posterior_
         else:
-            posterior = sample(break_model(model, aggregate), seed=seed, **sampling)
+            posterior = sample(break_model(model, aggregate), seed=seed, inference=MCMC(**sampling))
         scores.append(ranks_of(posterior, truth))
     return np.array(scores)
 
@@ -81,13 +87,12 @@ def test_posterior_is_calibrated(case):
     assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
 
 
-def test_inputs_with_the_default_prior_are_calibrated(monkeypatch):
+def test_inputs_with_the_default_prior_are_calibrated():
     """Coefficients with heavy tails, whose scale is a coordinate of the chains."""
-    monkeypatch.setattr("skldp.models.regression._logistic_base.COEFFICIENT_SCALE", PRIORS["prior_scale"])
-    scores, options = [], {**CASES["inputs"][2], **PRIORS, **FEW_WALKERS, "prior_scale": "auto"}
+    scores, options = [], {**CASES["inputs"][2], **PRIORS, **FEW_WALKERS, "coef": "student"}
     for seed in range(N_FITS):
         truth, X, y = draw_truth(np.random.default_rng(seed), 2, 3000, True, heavy=True)
-        model = LDPBayesLogisticRegression(random_state=seed, classes=[False, True], **options).fit(X, y)
+        model = build(LDPBayesLogisticRegression, random_state=seed, classes=[False, True], **options).fit(X, y)
         scores.append(ranks_of(model.posterior_, truth))
     assert worst_p_value(np.array(scores)) > LEVEL
 
@@ -119,12 +124,12 @@ def test_learned_covariances_are_calibrated(monkeypatch):
         rng = np.random.default_rng(seed)
         shape, mean = rng.choice(priors.LEARNED_SHAPES), rng.choice(priors.LEARNED_VARIANCES)
         factor = draw_factor(rng, d) * np.sqrt(rng.gamma(shape, mean / d / shape, size=d))[:, None]
-        truth = {"coef": rng.normal(scale=PRIORS["prior_scale"], size=d), "covariance": factor @ factor.T}
+        truth = {"coef": rng.normal(scale=PRIORS["coef_scale"], size=d), "covariance": factor @ factor.T}
         X = rng.normal(size=(40_000, d)) @ factor.T
         y = rng.random(len(X)) < expit(X @ truth["coef"])
-        model = LDPBayesLogisticRegression(epsilon=20.0, classes=[False, True], fit_intercept=False, random_state=seed,
-                                           prior_scale=PRIORS["prior_scale"], covariance_scale="learned",
-                                           lkj_eta="learned", **SAMPLING).fit(X, y)
+        model = build(LDPBayesLogisticRegression, epsilon=20.0, classes=[False, True], fit_intercept=False,
+                      random_state=seed, coef="normal", coef_scale=PRIORS["coef_scale"], covariance_scale="learned",
+                      lkj_eta="learned", **SAMPLING).fit(X, y)
         scores.append(ranks_of(model.posterior_, truth))
     assert worst_p_value(np.array(scores)) > LEVEL
 
@@ -133,7 +138,6 @@ def test_learned_covariances_are_calibrated(monkeypatch):
 def test_default_priors_are_calibrated(epsilon, monkeypatch):
     """Coefficients with heavy tails, learned correlations and means, where reports tell little and where much."""
     # Records are a tenth of what they may be, so that hardly any is clipped.
-    monkeypatch.setattr("skldp.models.regression._logistic_base.COEFFICIENT_SCALE", 10.0)
     monkeypatch.setattr(vector_priors, "LEARNED_MEANS", np.geomspace(0.005, 0.1, 6))
     scores, d = [], 3
     for seed in range(N_FITS):
@@ -144,8 +148,8 @@ def test_default_priors_are_calibrated(epsilon, monkeypatch):
         mean = rng.normal(scale=rng.choice(vector_priors.LEARNED_MEANS), size=d)
         X = mean + rng.normal(size=(40_000, d)) @ factor.T
         y = rng.random(len(X)) < expit(X @ truth["coef"] + truth["intercept"])
-        model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[False, True], random_state=seed,
-                                           covariance_scale=PRIORS["covariance_scale"], **SAMPLING).fit(X, y)
+        model = build(LDPBayesLogisticRegression, epsilon=epsilon, classes=[False, True], random_state=seed,
+                      coef_scale=10.0, covariance_scale=PRIORS["covariance_scale"], **SAMPLING).fit(X, y)
         scores.append(ranks_of(model.posterior_, truth))
     assert worst_p_value(np.array(scores)) > LEVEL
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skldp import LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
+from skldp import MCMC, LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 from skldp.sampling import sample
 from tests.statistical.calibration import rank_scores, worst_p_value
 
@@ -45,14 +45,14 @@ def scores_of(make, n_fits, break_model=None):
     all_scores = []
     for seed in range(n_fits):
         rng = np.random.default_rng(seed)
-        model = make().set_params(random_state=seed, n_draws=N_DRAWS)
+        model = make().set_params(random_state=seed, inference=MCMC(n_draws=N_DRAWS))
         truth = {name: float(prior.quantile(rng.random())) for name, prior in model._family().priors.items()}
         records = RECORDS[type(model)](rng, *truth.values())
         aggregate = model.aggregate(model.privatize(records[:, None]))
         if break_model is None:
             posterior = model.fit_reports(aggregate).posterior_
         else:
-            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, n_draws=N_DRAWS)
+            posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, inference=MCMC(n_draws=N_DRAWS))
         all_scores.append(rank_scores(posterior, truth))
     return all_scores
 
