@@ -26,6 +26,13 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
     """Base class of the classifier and the regressor, which differ only in the loss."""
 
     @abstractmethod
+    def _protocol(self, n_features, classes=None):
+        """Return the protocol for a number of columns, and for labels where the estimator has none."""
+
+    @abstractmethod
+    def _read(self, X, y, classes, reset):
+        """Check raw records; return X, y and the protocol of the collection."""
+
     def protocol(self, n_features: int = 1) -> GradientProtocol:
         """Return the public description of what a client does.
 
@@ -37,11 +44,9 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         GradientProtocol
+            It needs the ``classes`` of a classifier.
         """
-
-    @abstractmethod
-    def _read(self, X, y, classes, reset):
-        """Check raw records; return X, y and the protocol of the collection."""
+        return self._protocol(n_features)
 
     def server(self, n_features: int = 1, n_rounds: int | None = None) -> GradientServer:
         """Return the aggregator's side of the collection, before its first round.

@@ -121,21 +121,9 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         self.random_state = random_state
         self.progress = progress
 
-    def protocol(self, n_features: int = 1) -> GradientProtocol:
-        """Return the public description of what a client does; it needs ``classes``.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        GradientProtocol
-        """
-        return self._protocol(None if self.classes is None else np.unique(self.classes), n_features)
-
-    def _protocol(self, classes, n_features):
+    def _protocol(self, n_features, classes=None):
+        if classes is None and self.classes is not None:
+            classes = np.unique(self.classes)
         return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss="logistic",
                                 classes=classes, mechanism=self.mechanism, clip_norm=self.clip_norm,
                                 fit_intercept=self.fit_intercept, n_features=n_features)
@@ -164,7 +152,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
             labels = self._labels(y, classes)
         else:
             labels = self.classes_ if classes is None else np.unique(classes)
-        protocol = self._protocol(labels, X.shape[1])
+        protocol = self._protocol(X.shape[1], labels)
         if not np.isin(y, labels).all():
             raise ValueError("y has labels that are none of classes. Add them to classes, or leave their rows out of X "
                              "and y.")
@@ -313,18 +301,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         self.random_state = random_state
         self.progress = progress
 
-    def protocol(self, n_features: int = 1) -> GradientProtocol:
-        """Return the public description of what a client does.
-
-        Parameters
-        ----------
-        n_features : int, default=1
-            Number of columns of the records.
-
-        Returns
-        -------
-        GradientProtocol
-        """
+    def _protocol(self, n_features, classes=None):
         return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss="squared",
                                 bounds_y=self.bounds_y, mechanism=self.mechanism, clip_norm=self.clip_norm,
                                 fit_intercept=self.fit_intercept, n_features=n_features)

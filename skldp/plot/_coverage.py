@@ -120,14 +120,8 @@ class CoverageDisplay:
             Share of the posterior draws below the truth, for each repeat; a dict has one entry for each curve.
         level : array-like of float
             Levels of the central intervals.
-        confidence : float, default=0.99
-            Probability of the band, at each level.
-        difference : bool, default=False
-            Draw by how many percentage points the coverage differs from the level.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; a new figure by default.
-        **kwargs
-            Passed on to the lines.
+        confidence, difference, ax, **kwargs
+            As in :meth:`from_results`.
 
         Returns
         -------

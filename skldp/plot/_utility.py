@@ -111,16 +111,8 @@ class PrivacyUtilityDisplay:
             Any object with scikit-learn's ``cv_results_``. Each combination of the other parameters is a method.
         param : str or None, default=None
             Name of the parameter that is epsilon; by default the one named so, also inside a pipeline.
-        reference : float, dict of str to float, or None, default=None
-            Scores to draw as horizontal lines.
-        score_name : str, default="score"
-            Label of the vertical axis.
-        negate_score : bool, default=False
-            Whether to draw minus the scores, for errors that were negated to be scores.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; a new figure by default.
-        **kwargs
-            Passed on to the error bars.
+        reference, score_name, negate_score, ax, **kwargs
+            As in :meth:`from_results`.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Privacy guarantees: calibration, sensitivities, noise, thresholds, shuffling, audits and budget accounting."""
 
 from skldp.privacy._audit import AuditResult, audit_epsilon, epsilon_between, hockey_stick, noise_pmf
-from skldp.privacy._calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from skldp.privacy._calibration import gaussian_delta, gaussian_sigma
 from skldp.privacy._ledger import Ledger
 from skldp.privacy._noise import (
     gaussian_noise,
@@ -35,7 +35,6 @@ __all__ = [
     "exp_lower",
     "flip_threshold",
     "gaussian_delta",
-    "gaussian_epsilon",
     "gaussian_noise",
     "gaussian_sigma",
     "gaussian_slack",

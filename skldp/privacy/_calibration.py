@@ -1,4 +1,4 @@
-"""Calibration of the analytic Gaussian mechanism: sigma from (epsilon, delta), and the inverse."""
+"""Calibration of the analytic Gaussian mechanism: sigma from (epsilon, delta)."""
 
 import math
 
@@ -7,7 +7,7 @@ from scipy.special import log_ndtr
 from skldp._validation._parameters import check_delta, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_sigma"]
+__all__ = ["gaussian_delta", "gaussian_sigma"]
 
 _SMALLEST_DELTA = 1e-300
 
@@ -110,47 +110,6 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     while excess(math.log(lower)) < 0:
         lower /= 2
     return sensitivity * math.exp(brentq(excess, math.log(lower), math.log(upper), xtol=1e-14, rtol=1e-14))
-
-
-def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Smallest epsilon for which Gaussian noise of a given sigma is (epsilon, delta)-private.
-
-    The inverse of :func:`gaussian_sigma` in its first argument; 0 if the noise is (0, delta)-private.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise in every coordinate.
-    delta : float
-        Failure probability in (0, 1).
-    sensitivity : float, default=1.0
-        Largest L2 distance between the encodings of two records.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from skldp.privacy import gaussian_epsilon
-    >>> round(gaussian_epsilon(3.730632, 1e-5), 5)
-    1.0
-    """
-    from scipy.optimize import brentq
-
-    sigma = check_positive(sigma, "sigma") / check_positive(sensitivity, "sensitivity")
-    delta = check_delta(delta)
-    if gaussian_delta(0.0, sigma) <= delta:
-        return 0.0
-
-    def excess(epsilon):
-        """Excess of log(delta) over its target."""
-        return math.log(max(gaussian_delta(epsilon, sigma), 1e-320)) - math.log(delta)
-
-    upper = 1.0
-    while excess(upper) > 0:
-        upper *= 2
-    return float(brentq(excess, 0.0, upper, xtol=1e-14, rtol=1e-14))
 
 
 def check_positive_budget(epsilon):

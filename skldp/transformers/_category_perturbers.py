@@ -24,6 +24,11 @@ class CategoryPerturber(BasePerturber):
 
     _mechanism: type
 
+    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
+        self.epsilon = epsilon
+        self.categories = categories
+        self.random_state = random_state
+
     def _read(self, X, reset):
         return private_table(self, X, reset)
 
@@ -84,9 +89,8 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
         Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
     categories : None, list, or list of lists, default=None
         The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    random_state
+        As in :class:`LaplacePerturber`.
 
     Attributes
     ----------
@@ -94,10 +98,8 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
         The categories of each column.
     mechanism_ : tuple of RandomizedResponse
         The randomiser of each column.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`LaplacePerturber`.
 
     Examples
     --------
@@ -108,11 +110,6 @@ class RandomizedResponsePerturber(OneToOneFeatureMixin, CategoryPerturber):
     """
 
     _mechanism = RandomizedResponse
-
-    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.categories = categories
-        self.random_state = random_state
 
     def _decode(self, reports):
         columns = [known[column] for known, column in zip(self.categories_, reports)]
@@ -126,24 +123,15 @@ class SubsetSelectionPerturber(CategoryPerturber):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
-    categories : None, list, or list of lists, default=None
-        The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    epsilon, categories, random_state
+        As in :class:`RandomizedResponsePerturber`.
 
     Attributes
     ----------
-    categories_ : list of ndarray
-        The categories of each column.
     mechanism_ : tuple of SubsetSelection
         The randomiser of each column.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    categories_, epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`RandomizedResponsePerturber`.
 
     Examples
     --------
@@ -157,35 +145,21 @@ class SubsetSelectionPerturber(CategoryPerturber):
 
     _mechanism = SubsetSelection
 
-    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.categories = categories
-        self.random_state = random_state
-
 
 class UnaryEncodingPerturber(CategoryPerturber):
     """Report one noisy bit for each category (optimal unary encoding), as a 0/1 matrix.
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
-    categories : None, list, or list of lists, default=None
-        The public categories: one list for all columns, or one for each. ``None`` reads them from the data and warns.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    epsilon, categories, random_state
+        As in :class:`RandomizedResponsePerturber`.
 
     Attributes
     ----------
-    categories_ : list of ndarray
-        The categories of each column.
     mechanism_ : tuple of UnaryEncoding
         The randomiser of each column.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    categories_, epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`RandomizedResponsePerturber`.
 
     Examples
     --------
@@ -196,8 +170,3 @@ class UnaryEncodingPerturber(CategoryPerturber):
     """
 
     _mechanism = UnaryEncoding
-
-    def __init__(self, *, epsilon: float = 1.0, categories: Any = None, random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.categories = categories
-        self.random_state = random_state

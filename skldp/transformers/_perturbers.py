@@ -180,27 +180,20 @@ class LaplacePerturber(OneToOneFeatureMixin, BasePerturber):
         return Laplace(epsilon=split_budget(self.epsilon, X.shape[1]), bounds=self.bounds)
 
 
-class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
+class SquareWavePerturber(LaplacePerturber):
     """Report a point near each value, clipped to public bounds, by the square wave mechanism.
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a row (a client), split equally over its columns; ``inf`` for no noise.
-    bounds : tuple of float, default=(-1, 1)
-        Public interval of every column.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    epsilon, bounds, random_state
+        As in :class:`LaplacePerturber`.
 
     Attributes
     ----------
     mechanism_ : SquareWave
         The randomiser of one value; ``mechanism_.unbiased`` corrects the shrinkage of the reports.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`LaplacePerturber`.
 
     Notes
     -----
@@ -214,12 +207,6 @@ class SquareWavePerturber(OneToOneFeatureMixin, BasePerturber):
     >>> SquareWavePerturber(random_state=0).fit_transform(np.zeros((5, 2))).shape
     (5, 2)
     """
-
-    def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-1, 1),
-                 random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.random_state = random_state
 
     def _build(self, X):
         return SquareWave(epsilon=split_budget(self.epsilon, X.shape[1]), bounds=self.bounds)
@@ -236,18 +223,15 @@ class GaussianPerturber(OneToOneFeatureMixin, BasePerturber):
         Failure probability, well below one over the number of clients.
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of a row; longer rows are clipped to it.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    random_state
+        As in :class:`LaplacePerturber`.
 
     Attributes
     ----------
     mechanism_ : Gaussian
         The randomiser of one row.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`LaplacePerturber`.
 
     Examples
     --------
@@ -280,18 +264,15 @@ class SpherePerturber(OneToOneFeatureMixin, BasePerturber):
         Budget of a row (a client); ``inf`` for no noise.
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of a row; longer rows are clipped to it.
-    random_state : None, int, Generator or RandomState, default=None
-        ``None``, the only private choice, draws fresh noise at every call. An int is for simulations: the same data
-        and parameters give the same reports; other data get independent noise.
+    random_state
+        As in :class:`LaplacePerturber`.
 
     Attributes
     ----------
     mechanism_ : Sphere
         The randomiser of one row.
-    epsilon_, delta_ : float
-        Budget spent by each client.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    epsilon_, delta_, n_features_in_, feature_names_in_
+        As in :class:`LaplacePerturber`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skldp import LDPGaussian, LDPHistogram, ReportCheck
 from skldp.analysis.report_checks import _bounds, _check, _laws, _spikes
-from skldp.analysis.report_checks._check import WARNING_LEVEL, check_aggregate, check_rows
+from skldp.analysis.report_checks._check import WARNING_LEVEL, check_aggregate
 from skldp.exceptions import ImplausibleReportsWarning, InvalidParameterError, InvalidReportError, StatisticalWarning
 from skldp.mechanisms import Gaussian, Laplace, Sphere, SquareWave, SubsetSelection, UnaryEncoding
 from skldp.protocols import (
@@ -296,7 +296,7 @@ def test_a_spike_below_the_largest_probability_is_detected(protocol):
     n, rng = 100_000, np.random.default_rng(0)
     reports = protocol._randomize(rng.integers(5, size=(n, 1)), None, 0)
     reports[1:200] = reports[0]
-    check = check_rows(protocol, reports)
+    check = check_aggregate(protocol.aggregate(reports), reports)
     assert check.p_value < WARNING_LEVEL and "explain" in check.reason
 
 
@@ -304,9 +304,9 @@ def test_a_spike_below_the_largest_probability_is_detected(protocol):
 def test_gradients_are_checked(mechanism):
     protocol = GradientProtocol(n_features=3, mechanism=mechanism)
     reports = protocol._randomize(np.zeros((2000, 3)), np.ones(2000), 0)
-    assert check_rows(protocol, reports).p_value > WARNING_LEVEL
+    assert check_aggregate(protocol.aggregate(reports), reports).p_value > WARNING_LEVEL
     reports[:20] = reports[0]
-    assert check_rows(protocol, reports).p_value < WARNING_LEVEL
+    assert check_aggregate(protocol.aggregate(reports), reports).p_value < WARNING_LEVEL
 
 
 @cases
@@ -330,7 +330,7 @@ def test_honest_reports_of_many_categories_are_accepted(mechanism, n_categories)
     protocol = CategoryProtocol(categories=tuple(range(n_categories)), mechanism=mechanism)
     for n in (100, 20_000 if mechanism == "rr" else 1000):
         reports = protocol._randomize(np.random.default_rng(0).integers(n_categories, size=(n, 1)), None, 0)
-        assert check_rows(protocol, reports).p_value > 0.01
+        assert check_aggregate(protocol.aggregate(reports), reports).p_value > 0.01
 
 
 @cases

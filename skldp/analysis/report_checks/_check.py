@@ -45,24 +45,6 @@ class ReportCheck:
     reason: str
 
 
-def check_rows(protocol, reports):
-    """Test valid reports under a protocol, one row for each client.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        Protocol of the reports; may be a GradientProtocol.
-    reports : array-like of int, shape (n, width)
-        Reports of unknown origin.
-
-    Returns
-    -------
-    ReportCheck
-    """
-    rows, _ = protocol._read(reports)
-    return check_aggregate(protocol.aggregate(rows), rows)
-
-
 def check_aggregate(aggregate, rows=None):
     """Test the sums of reports, and also the reports themselves if they are available.
 
