@@ -66,40 +66,7 @@ _MODULES = {
     "show_versions": "_show_versions",
 }
 
-__all__ = [
-    "BoundedScaler",
-    "CoverageDisplay",
-    "GaussianPerturber",
-    "LDPBayesLinearRegression",
-    "LDPBayesLogisticRegression",
-    "LDPDistribution",
-    "LDPExponential",
-    "LDPGaussian",
-    "LDPGeometric",
-    "LDPHistogram",
-    "LDPPoisson",
-    "LDPSGDClassifier",
-    "LDPSGDRegressor",
-    "LaplaceApproximation",
-    "LaplacePerturber",
-    "MCMC",
-    "Moments",
-    "PosteriorDisplay",
-    "PrivacyUtilityDisplay",
-    "RandomizedResponsePerturber",
-    "Records",
-    "RegressionPrior",
-    "ReportCheck",
-    "SpherePerturber",
-    "SquareWavePerturber",
-    "SubsetSelectionPerturber",
-    "TraceDisplay",
-    "UnaryEncodingPerturber",
-    "__version__",
-    "project_on_simplex",
-    "required_reports",
-    "show_versions",
-]
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name):
