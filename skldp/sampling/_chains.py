@@ -1,7 +1,7 @@
 """Walkers that emcee advances."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from emcee import EnsembleSampler
 from emcee.state import State
 
 from skldp.sampling._density import quiet
-from skldp.sampling._progress import Progress
 
 # Steps between two updates of the progress bar.
 _STEPS_PER_UPDATE = 50
@@ -70,14 +69,16 @@ class Chains:
         Replaced between windows of the warm-up, fixed afterwards.
     state : emcee.State
         Where they stand, with the state of their random generator.
-    progress : Progress
+    bar : tqdm.tqdm
+        Progress of all steps, with notes behind it.
     """
 
     log_density: Callable
     moves: Any
     state: State
-    progress: Progress
+    bar: Any
     acceptance: float = np.nan
+    notes: dict = field(default_factory=dict)
 
     @property
     def positions(self):
@@ -93,12 +94,18 @@ class Chains:
     def run(self, n_steps, tune=False):
         """Advance all walkers and return their paths, (n_walkers, n_steps, n_params)."""
         # Cutting a run in pieces changes no draw: each piece resumes the generator's state.
-        size = _STEPS_PER_UPDATE if self.progress.shown else n_steps
+        size = n_steps if self.bar.disable else _STEPS_PER_UPDATE
         pieces = [min(size, n_steps - done) for done in range(0, n_steps, size)]
         return np.concatenate([self._run_piece(piece, tune) for piece in pieces], axis=1)
 
     def _run_piece(self, n_steps, tune):
         self.state, path, acceptance = advance(self.log_density, self.moves, self.state, n_steps, tune)
         self.acceptance = float(acceptance)
-        self.progress.advance(n_steps, self.acceptance)
+        self.note(acceptance=f"{self.acceptance:.2f}")
+        self.bar.update(n_steps)
         return path
+
+    def note(self, **notes):
+        """Show notes behind the progress bar, in place of earlier ones of the same name."""
+        self.notes.update(notes)
+        self.bar.set_postfix(self.notes, refresh=False)

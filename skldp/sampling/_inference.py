@@ -12,7 +12,6 @@ from skldp.sampling._density import GuardedModel, quiet
 from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
 from skldp.sampling._map import Mode, find_mode
 from skldp.sampling._posterior import Posterior
-from skldp.sampling._progress import Progress
 from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
 from skldp.sampling._warm_start import WarmStart
 
@@ -87,7 +86,7 @@ class MCMC(BaseEstimator):
         route = HamiltonianRoute() if walked.has_force else EnsembleRoute()
         n_walkers = self._number_of_walkers(route, walked, warm)
         state = _first_state(searched, mode, start if warm else None, route, n_walkers, rng, seeds[1])
-        with Progress(progress, n_warmup + self.n_draws) as bar:
+        with _progress_bar(progress, n_warmup + self.n_draws) as bar:
             chains = Chains(searched.log_density, route.moves(walked, mode), state, bar)
             settling = 0 if searched is walked else n_warmup // _SETTLING_SHARE
             covariance = route.warm_up(chains, n_warmup - settling, walked.constrain, warm=warm)
@@ -224,6 +223,13 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     return check_inference(inference)._infer(model, seed, progress, start)
 
 
+def _progress_bar(shown, total):
+    """Return one bar on standard error for a whole fit, which draws nothing unless it is shown."""
+    from tqdm import tqdm  # late, so that importing an estimator stays fast
+
+    return tqdm(total=total, desc="sampling", unit="step", dynamic_ncols=True, disable=not shown)
+
+
 def _remembered_mode(start, model):
     """Return the place and shape of an earlier posterior, in place of the mode and the curvature there."""
     with quiet():
@@ -264,9 +270,10 @@ def _collect(chains, model, first_block, n_draws):
         spent += size
         draws = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
         diagnostics = diagnose(draws)
-        chains.progress.check(diagnostics.worst_rhat[1])
+        chains.note(rhat=f"{diagnostics.worst_rhat[1]:.3f}")
         if diagnostics.converged or spent == n_draws:
-            chains.progress.finish()
+            chains.bar.total = chains.bar.n  # full: there is nothing left to do
+            chains.bar.refresh()
             return draws, diagnostics, path
         size = min(_next_block(spent, diagnostics.shortfall), n_draws - spent)
 
