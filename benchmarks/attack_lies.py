@@ -136,7 +136,7 @@ def effects_on(model, case):
     if hasattr(fitted, "report_log_likelihoods"):
         effects = fitted.report_log_likelihoods(protocol, theta)
     else:
-        changed = [Aggregate({protocol: Tally(tally.n_reports, tally.sums + probe)}) for probe in protocol.probes()]
+        changed = [Aggregate({protocol: Tally(tally.n_reports, tally.sums + probe)}) for probe in protocol.directions()]
         before = fitted.log_density(theta)
         effects = np.array([model._influenced_models(one)[0].log_density(theta) for one in changed]) - before
     possible = np.isfinite(effects).all(axis=0)

@@ -55,7 +55,7 @@ def _of_sums(models_of, models, parts, protocol, draws):
     """Changes of the log-density by one more report and along each probe, and the reach of covariances with them."""
     tally = parts[protocol]
     changed = [Tally(tally.n_reports + 1, tally.sums)]
-    changed += [Tally(tally.n_reports, tally.sums + probe) for probe in protocol.probes()]
+    changed += [Tally(tally.n_reports, tally.sums + probe) for probe in protocol.directions()]
     before = [model.log_density(theta) for model, theta in zip(models, draws)]
     after = [[model.log_density(theta) for model, theta in zip(models_of(Aggregate({**parts, protocol: one})), draws)]
              for one in changed]
@@ -63,7 +63,7 @@ def _of_sums(models_of, models, parts, protocol, draws):
 
     def reach(covariances):
         """Least and largest effect of one report, for every parameter."""
-        low, high = protocol.reach(covariances[:, 1:])
+        low, high = protocol.extreme_effects(covariances[:, 1:])
         return covariances[:, 0] + low, covariances[:, 0] + high
 
     return effects, reach

@@ -1,4 +1,4 @@
-"""Randomisers: each draws a report and knows its probability."""
+"""Randomisers: each draws reports and computes their probabilities."""
 
 from skldp.mechanisms._base import Mechanism
 from skldp.mechanisms._gaussian import Gaussian

@@ -1,4 +1,4 @@
-"""What every mechanism is: it draws a report and knows the probability of that report."""
+"""Base class of mechanisms, which draw reports and compute their probabilities."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,9 +14,9 @@ from skldp.privacy._words import SystemWords, word_source
 class Mechanism(ABC):
     """A randomiser of one record.
 
-    ``encode`` clips records to the public domain and turns them into integers, without ever raising or warning about a
-    value; ``randomize`` draws integer reports; ``decode`` puts reports on the natural scale; ``log_prob`` is the
-    log-probability of a report given a record; ``valid`` says which reports an honest client could have sent.
+    ``encode`` clips records to the public domain and turns them into integers, and no value makes it raise or warn;
+    ``randomize`` draws integer reports; ``decode`` puts reports on the natural scale; ``log_prob`` is the
+    log-probability of a report given a record; ``valid`` is a mask of the reports an honest client could have sent.
     Mechanisms are immutable and compare by value.
 
     Examples
@@ -40,8 +40,8 @@ class Mechanism(ABC):
         x : array-like
             Records. Values outside the domain are clipped, NaN becomes a fixed public value.
         rng : None, int, Generator, RandomState or a source of words
-            Where the noise comes from. ``None``, the only private choice, is the operating system's entropy. Anything
-            else is a simulation: the stream depends on the seed, on this mechanism and on the records.
+            Source of the noise. ``None``, the only private choice, is the operating system's entropy. Anything else
+            is for simulations: the stream depends on the seed, on this mechanism and on the records.
 
         Returns
         -------
@@ -53,7 +53,7 @@ class Mechanism(ABC):
 
     @property
     def private(self):
-        """Whether there is any noise at all: False for ``epsilon=inf``."""
+        """Whether noise is added: False for ``epsilon=inf``."""
         return not math.isinf(self.epsilon)
 
     @abstractmethod
@@ -78,12 +78,12 @@ class Mechanism(ABC):
 
 
 def has_width(reports, width):
-    """Whether an array holds rows of ``width`` integers: nothing else is ever sent."""
+    """Whether an array has rows of ``width`` integers, as all reports do."""
     return is_integer(reports) and reports.ndim == 2 and reports.shape[1] == width
 
 
 def check_width(x, width):
-    """Return records as floats with ``width`` columns, or say what is wrong with their (public) shape."""
+    """Return records as floats with ``width`` columns; an error shows only their shape, which is public."""
     x = as_floats(x)
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"Records must be an array of shape (n, {width}), got shape {x.shape}.")
@@ -91,7 +91,7 @@ def check_width(x, width):
 
 
 def in_blocks(draw, codes, n_rows, shape, dtype):
-    """Draw reports block by block, so that temporaries stay small for any number of clients."""
+    """Draw reports block by block, so that temporary arrays stay small for any number of clients."""
     if len(codes) <= n_rows:
         return draw(codes).astype(dtype, copy=False)
     out = np.empty((len(codes), *shape), dtype=dtype)
@@ -101,5 +101,5 @@ def in_blocks(draw, codes, n_rows, shape, dtype):
 
 
 def is_integer(reports):
-    """Whether an array holds integers: nothing else is ever sent."""
+    """Whether an array has an integer dtype, as all reports do."""
     return np.asarray(reports).dtype.kind in "iu"

@@ -1,4 +1,4 @@
-"""What the randomisers of categories share: the probabilities that a report contains a category, or several."""
+"""Base classes of the randomisers of categories: probabilities that a report contains one or more categories."""
 
 import math
 from abc import abstractmethod
@@ -11,10 +11,10 @@ from skldp.mechanisms._encoding import encode_category
 
 
 class CategoryMechanism(Mechanism):
-    """A randomiser of one category of ``n_categories``, whose report names some of the categories."""
+    """A randomiser of one of ``n_categories`` categories; a report is a set of categories."""
 
     n_categories: int
-    subset_size: int | None = None  # number of categories in a report, for the mechanism that lets one choose it
+    subset_size: int | None = None  # number of categories in a report, for mechanisms that take it as a parameter
 
     sends_bits: bool  # whether a report is a row of zeros and ones, one for each category
 
@@ -26,12 +26,12 @@ class CategoryMechanism(Mechanism):
     @property
     @abstractmethod
     def q(self) -> float:
-        """Probability that a report contains another given category."""
+        """Probability that a report contains a given category other than the true one."""
 
     @property
     @abstractmethod
     def ratio(self) -> float:
-        """Probability of a report if it contains the record, over its probability if it does not; as implemented."""
+        """Probability of a report if it contains the record, divided by that if it does not, as implemented."""
 
     @property
     @abstractmethod
@@ -41,7 +41,7 @@ class CategoryMechanism(Mechanism):
     @property
     @abstractmethod
     def ones_range(self) -> tuple[int, int]:
-        """Fewest and most categories that an honest report contains."""
+        """Smallest and largest number of categories in an honest report."""
 
     @property
     @abstractmethod
@@ -50,14 +50,14 @@ class CategoryMechanism(Mechanism):
 
     @abstractmethod
     def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities that 0 .. ``largest`` given categories besides the true one are all in a report.
+        """Probabilities that a report contains all of j given categories besides the true one, j = 0 .. ``largest``.
 
-        Given that the report contains the true category, and given that it does not.
+        The first array is given that the report contains the true category, the second given that it does not.
         """
 
     @abstractmethod
     def counts(self, reports: ArrayLike) -> np.ndarray:
-        """Number of reports that contain each category: the sums that an aggregator keeps.
+        """Number of reports that contain each category, which is what the aggregator keeps.
 
         Parameters
         ----------
@@ -71,25 +71,25 @@ class CategoryMechanism(Mechanism):
 
     @property
     def certain(self) -> bool:
-        """Whether the report is the record: without noise, or where there is only one category to tell."""
+        """Whether the report always equals the record: without noise, or with a single category."""
         return not self.private or self.n_categories == 1
 
     @property
     def names_one(self) -> bool:
-        """Whether a report is a single category, so that counts of reports say everything."""
+        """Whether a report is a single category, so that the counts are sufficient."""
         return self.certain or self.n_ones == 1
 
     @property
     def pair_probabilities(self) -> tuple[float, float]:
         """Probability that a report contains two given categories, if the record is one of them and if it is neither.
 
-        The second one means nothing where there are two categories only, and neither does where there is one.
+        With two categories the second is meaningless, and with one category both are.
         """
         with_own, without = self.others_contained(2)
         return float(self.p * with_own[1]), float(self.p * with_own[2] + (1 - self.p) * without[2])
 
     def frequencies(self, counts: ArrayLike, n_reports: int) -> np.ndarray:
-        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may leave the simplex."""
+        r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may lie outside the simplex."""
         return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
 
     def encode(self, x: ArrayLike) -> np.ndarray:
@@ -97,37 +97,37 @@ class CategoryMechanism(Mechanism):
         return encode_category(x, self.n_categories)
 
     def decode(self, reports: ArrayLike) -> np.ndarray:
-        """The reports as they are."""
+        """Return the reports unchanged."""
         return np.asarray(reports)
 
 
 class SubsetMechanism(CategoryMechanism):
-    """A randomiser of one category whose reports all name the same number of categories.
+    """A randomiser of one category whose reports all contain the same number of categories.
 
-    They are uniform among those that contain the record, with probability p, and among those that do not.
+    With probability p a report is uniform among those that contain the record, else uniform among the others.
     """
 
     n_ones: int
 
     @property
     def q(self) -> float:
-        """Probability that a report contains another given category."""
+        """Probability that a report contains a given category other than the true one."""
         return (self.p * (self.n_ones - 1) + (1 - self.p) * self.n_ones) / max(self.n_categories - 1, 1)
 
     @property
     def ratio(self) -> float:
-        """Probability of a report if it contains the record, over its probability if it does not; as implemented."""
+        """Probability of a report if it contains the record, divided by that if it does not, as implemented."""
         if self.certain:
             return math.inf
         return self.p * (self.n_categories - self.n_ones) / ((1 - self.p) * self.n_ones)
 
     @property
     def ones_range(self) -> tuple[int, int]:
-        """Fewest and most categories that an honest report contains."""
+        """Smallest and largest number of categories in an honest report."""
         return self.n_ones, self.n_ones
 
     def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities that 0 .. ``largest`` given categories besides the true one are all in a report."""
+        """Probabilities that a report contains all of j given categories besides the true one, j = 0 .. ``largest``."""
         n_others = self.n_categories - 1
         return _all_drawn(self.n_ones - 1, n_others, largest), _all_drawn(self.n_ones, n_others, largest)
 
@@ -144,13 +144,13 @@ class BitMechanism(CategoryMechanism):
         return self.n_categories
 
     def counts(self, reports: ArrayLike) -> np.ndarray:
-        """Number of reports that contain each category: the sums that an aggregator keeps."""
+        """Number of reports that contain each category, which is what the aggregator keeps."""
         return column_sums(np.asarray(reports).astype(np.uint8, copy=False))
 
     def number_of_ones(self, reports: ArrayLike) -> np.ndarray:
-        """Number of ones of each row; of no meaning for a row that is not binary."""
+        """Number of ones in each row; meaningless for a row that is not binary."""
         bits = np.asarray(reports).astype(np.uint8, copy=False)
-        # Sums of bytes are several times faster where they cannot overflow.
+        # Adding in bytes is several times faster, and cannot overflow with fewer than 256 columns.
         return np.einsum("ij->i", bits, dtype=np.uint8 if bits.shape[1] < 256 else np.int64)
 
     def _binary(self, reports):
@@ -158,14 +158,14 @@ class BitMechanism(CategoryMechanism):
         reports = np.asarray(reports)
         if not has_width(reports, self.n_categories):
             return np.zeros(len(reports), dtype=bool)
-        # The smallest and the largest entry are many times cheaper than a mask, and nearly always enough.
+        # Checking the smallest and the largest entry is many times cheaper than a mask, and nearly always enough.
         if reports.size and reports.min() >= 0 and reports.max() <= 1:
             return np.ones(len(reports), dtype=bool)
         return ((reports == 0) | (reports == 1)).all(axis=1)
 
 
 def column_sums(bits):
-    """Column sums of a 0/1 matrix of bytes: blocks of 255 rows are added in bytes, which is many times faster."""
+    """Column sums of a 0/1 matrix of bytes; blocks of 255 rows are added in bytes, which is many times faster."""
     n_blocks, d = len(bits) // 255, bits.shape[1]
     blocks = bits[:255 * n_blocks].reshape(n_blocks, 255, d)
     total = np.zeros(d, dtype=np.int64)
@@ -175,7 +175,7 @@ def column_sums(bits):
 
 
 def _all_drawn(n_drawn, n_all, largest):
-    """Probabilities that 0 .. ``largest`` given ones of ``n_all`` are among ``n_drawn`` without replacement."""
+    """Probabilities that ``n_drawn`` of ``n_all``, without replacement, contain j given ones, j = 0 .. ``largest``."""
     steps = np.arange(largest)
     ratios = np.maximum(n_drawn - steps, 0) / np.maximum(n_all - steps, 1)
     return np.append(1.0, np.cumprod(ratios))

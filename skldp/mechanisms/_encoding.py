@@ -1,20 +1,20 @@
-"""From private values to integers of a public grid. Nothing here raises or warns about a value."""
+"""Encoding of private values as integers on a public grid. No value raises or warns."""
 
 import numpy as np
 
 from skldp._validation._door import as_floats, as_values
 
 BALL_RADIUS = 2**16  # integer radius of an encoded ball
-_BLOCK = 1 << 15  # values per block: the temporaries stay in the processor's cache
+_BLOCK = 1 << 15  # values per block, so that temporary arrays stay in the processor's cache
 _LARGEST = np.finfo(np.float64).max
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
 
 
 def encode_interval(x, bounds, n_levels):
-    r"""Clip values to an interval and put them on the grid 0 .. n_levels.
+    r"""Clip values to an interval and round them to the grid 0 .. n_levels.
 
     NaN becomes the midpoint, infinities become the nearer end. The integers of any two records differ by at most
-    ``n_levels``, and the two ends attain it.
+    ``n_levels``, and those of the two ends by exactly that.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def encode_interval(x, bounds, n_levels):
 def encode_ball(x, norm, radius=BALL_RADIUS):
     r"""Clip vectors to a ball and round them to integers of norm at most ``radius``.
 
-    NaN entries become 0, the centre's coordinate. The squared norm is checked in whole numbers, and a vector that
-    rounding pushed outside is shrunk toward zero, so :math:`\|q\| \le Q` holds in integers for every input.
+    NaN entries become 0, the coordinate of the centre. The squared norm is checked in integers, and a vector that is
+    outside after rounding is shrunk toward zero, so :math:`\|q\| \le Q` holds in integers for every input.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def encode_category(x, n_categories):
     x : array-like
         Category numbers 0 .. n_categories - 1.
     n_categories : int
-        How many there are.
+        Number of categories.
 
     Returns
     -------
@@ -117,14 +117,14 @@ def _encode_block(x, norm, radius):
 
 
 def _shrink(codes, radius):
-    # A length of 1 + 1e-16 can survive truncation: one step toward zero in every entry ends that.
+    # A vector of length 1 + 1e-16 can still be outside after truncation; a step toward zero in every entry shrinks it.
     while (outside := _square_norm(codes) > radius**2).any():
         codes[outside] -= np.sign(codes[outside])
     return codes
 
 
 def clip_to_unit_ball(x, norm):
-    """Rows of x / norm, shortened to length 1 where longer, without overflow for any float; x is overwritten."""
+    """Return the rows of x / norm, scaled to length 1 where longer. No float overflows; x is overwritten."""
     np.copyto(x, 0.0, where=np.isnan(x))
     np.minimum(x, _LARGEST, out=x)
     np.maximum(x, -_LARGEST, out=x)
@@ -138,5 +138,5 @@ def clip_to_unit_ball(x, norm):
 
 
 def _square_norm(x):
-    # Whole numbers up to 2**53 are exact in floats: a sum of squares near 2**32 is, whatever its order.
+    # Integers up to 2**53 are exact in floats, so a sum of squares near 2**32 is exact in any order of summation.
     return np.vecdot(x, x)

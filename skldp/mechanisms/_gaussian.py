@@ -54,7 +54,7 @@ class Gaussian(Mechanism):
     :math:`\mathrm{clamp}(q + \mathrm{rint}(s\,n))`, n standard normal in every entry.
 
     *Privacy.* The sensitivity is 2Q; rounding and clamping are post-processing of the ideal mechanism. Float
-    arithmetic moves the probability of an entry by a factor within :math:`e^{\pm\eta}`
+    arithmetic changes the probability of an entry by a factor within :math:`e^{\pm\eta}`
     (:func:`skldp.privacy.gaussian_slack`) within 10 standard deviations, and the clamps are set so that no report
     lies farther than that from any record. With d entries, and subscript 0 for the ideal mechanism,
 
@@ -63,8 +63,8 @@ class Gaussian(Mechanism):
 
     so s is calibrated to :math:`\epsilon' = \epsilon - 2d\eta`, :math:`\delta' = \delta e^{-d\eta}`.
 
-    *Probability.* Of an entry: :math:`\Phi((k+\frac12)/s) - \Phi((k-\frac12)/s)` with :math:`k = y - q`, the tail at
-    the clamps.
+    *Probability.* Of an entry: :math:`\Phi((k+\frac12)/s) - \Phi((k-\frac12)/s)` with :math:`k = y - q`, and the tail
+    probability at the clamps.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Gaussian(Mechanism):
     >>> mechanism = Gaussian(epsilon=1.0, delta=1e-5, norm=1.0, n_features=2)
     >>> mechanism.randomize([[0.6, 0.8]], rng=0).shape
     (1, 2)
-    >>> round(mechanism.noise_variance ** 0.5, 4)  # the norm 1 has sensitivity 2
+    >>> round(mechanism.noise_variance ** 0.5, 4)  # the sensitivity of norm 1 is 2
     7.4613
     """
 
@@ -103,7 +103,7 @@ class Gaussian(Mechanism):
 
     @cached_property
     def _slack(self):
-        # Twice the uncorrected scale covers the correction that the slack itself causes.
+        # Taken at twice the uncorrected scale, which covers the increase of the scale that the slack itself causes.
         sigma = gaussian_sigma(self.epsilon, self.delta, ball_sensitivity(BALL_RADIUS))
         return self.n_features * gaussian_slack(2 * sigma)
 
@@ -117,7 +117,7 @@ class Gaussian(Mechanism):
 
     @cached_property
     def clamp(self):
-        """Smallest and largest entry: no report is more than 10 standard deviations from any record."""
+        """Smallest and largest entry of a report, within 10 standard deviations of every record."""
         if not self.private:
             return -BALL_RADIUS, BALL_RADIUS
         top = math.floor(GAUSSIAN_REACH * self.scale) - BALL_RADIUS

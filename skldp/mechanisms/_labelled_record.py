@@ -1,4 +1,4 @@
-"""A noisy record with its label by randomised response."""
+"""Gaussian noise on a record, randomised response on its label."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledRecord(Mechanism):
-    r"""Gaussian noise on a vector and randomised response on its label, which share the budget.
+    r"""Gaussian noise on a vector and randomised response on its label, with the budget split between them.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ class LabelledRecord(Mechanism):
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         object.__setattr__(self, "budget_split", check_fraction(self.budget_split, "budget_split"))
-        self.vector, self.label  # an impossible budget is an error here
+        self.vector, self.label  # built here so that an impossible budget raises at once
 
     @cached_property
     def vector(self):
-        """The mechanism of the vector."""
+        """Mechanism that randomises the vector."""
         return Gaussian(epsilon=self.epsilon * (1 - self.budget_split), delta=self.delta, n_features=self.n_features)
 
     @cached_property
     def label(self):
-        """The mechanism of the label."""
+        """Mechanism that randomises the label."""
         return RandomizedResponse(epsilon=self.epsilon * self.budget_split, n_categories=2)
 
     @property
@@ -77,16 +77,16 @@ class LabelledRecord(Mechanism):
 
     @property
     def noise_variance(self):
-        """Variance of an entry of a decoded vector around its record's."""
+        """Variance of an entry of a decoded vector around that of its record."""
         return self.vector.noise_variance
 
     @property
     def contrast(self):
-        """Twice the probability that the label is reported as it is, less one."""
+        """Twice the probability that the label is reported unchanged, minus one."""
         return 2 * self.label.near_probability - 1
 
     def encode(self, x: Any) -> np.ndarray:
-        """Records, shape (n, n_features + 1), as integers: the vector, then 0 or 1 for the label."""
+        """Encode records, shape (n, n_features + 1), as integers: the vector, then 0 or 1 for the label."""
         x = check_width(x, self.n_features + 1)
         codes = np.empty(x.shape, dtype=np.int64)
         codes[:, :-1] = self.vector.encode(x[:, :-1])
@@ -96,14 +96,14 @@ class LabelledRecord(Mechanism):
 
     def _draw(self, codes, source):
         def draw(block):
-            """Reports of a block of coded records."""
+            """Draw the reports of a block of encoded records."""
             vector, label = self.vector._draw(block[:, :-1], source), self.label._draw(block[:, -1], source)
             return np.column_stack([vector, label])
 
         return in_blocks(draw, codes, _BLOCK_ROWS, (self.width,), self.report_dtype)
 
     def decode(self, reports: Any) -> np.ndarray:
-        """Unbiased vectors, and reported labels -1 or 1 last."""
+        """Unbiased vectors, with the reported labels -1 or 1 last."""
         reports = np.asarray(reports)
         return np.column_stack([self.vector.decode(reports[:, :-1]), 2.0 * reports[:, -1] - 1])
 

@@ -43,8 +43,8 @@ class Laplace(Mechanism):
 
     *Privacy.* The records of any two clients differ by at most ``n_levels`` = n on the grid, so
     :math:`s = n/\epsilon'` makes the ideal report :math:`\epsilon'`-private; rounding and clamping are
-    post-processing. Float arithmetic moves every probability by a factor within :math:`e^{\pm\eta}`
-    (:func:`skldp.privacy.laplace_slack`), so :math:`\epsilon' = \epsilon - 2\eta` gives epsilon in all. Reports are
+    post-processing. Float arithmetic changes every probability by a factor within :math:`e^{\pm\eta}`
+    (:func:`skldp.privacy.laplace_slack`), so :math:`\epsilon' = \epsilon - 2\eta` gives epsilon in total. Reports are
     clamped 40 scales outside the domain, where the two-word uniform still resolves every cell: each report can come
     from every record.
 
@@ -81,14 +81,14 @@ class Laplace(Mechanism):
         """Scale of the noise in grid units; 0 without noise."""
         if not self.private:
             return 0.0
-        # The slack of twice the scale covers the correction that the slack itself causes.
+        # Taken at twice the uncorrected scale, which covers the increase of the scale that the slack itself causes.
         slack = laplace_slack(2 * self.n_levels / self.epsilon, self.epsilon)
         return self.n_levels / (self.epsilon - 2 * slack)
 
     @cached_property
     def clamp(self):
         """Smallest and largest report."""
-        # Rounded down: the slack is computed for reports no deeper than that.
+        # Rounded down, because the slack holds for reports up to this distance from the domain.
         margin = math.floor(LAPLACE_CLAMP * self.scale)
         return -margin, self.n_levels + margin
 
@@ -99,7 +99,7 @@ class Laplace(Mechanism):
 
     @property
     def noise_variance(self):
-        """Variance of a decoded report around its encoded record (clamping, below e^-40, neglected)."""
+        """Variance of a decoded report around its encoded record (neglecting clamping, below e^-40)."""
         if not self.private:
             return 0.0
         decay = math.exp(-1 / self.scale)
@@ -112,7 +112,7 @@ class Laplace(Mechanism):
         return (self.bounds[1] - self.bounds[0]) / self.n_levels
 
     def encode(self, x: ArrayLike) -> np.ndarray:
-        """Clip values to the bounds and put them on the grid 0 .. n_levels."""
+        """Clip values to the bounds and round them to the grid 0 .. n_levels."""
         return encode_interval(x, self.bounds, self.n_levels)
 
     def _draw(self, codes, source):

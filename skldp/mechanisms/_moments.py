@@ -1,4 +1,4 @@
-r"""Second moments of a record (x, y), randomised as a whole.
+r"""Second moments of a record (x, y), randomised as one vector.
 
 A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta| \le 1`; its statistic is
 :math:`\mathrm{svec}(\tilde v\tilde v^T)`, the isometric half-vectorisation: the diagonal first, then the entries above
@@ -29,14 +29,14 @@ from skldp.privacy._calibration import gaussian_sigma
 from skldp.privacy._noise import GAUSSIAN_REACH, gaussian_noise, gaussian_slack, integer_noise
 from skldp.privacy._sensitivity import check_nonnegative, labelled_moment_radius, moment_radius, moment_sensitivity
 
-MOMENT_RADIUS = 2**8  # integer radius of x in a record whose products are taken in integers
+MOMENT_RADIUS = 2**8  # integer radius of x where the products of a record are computed in integers
 _BLOCK_ROWS = 4096
 _LARGEST_WEIGHT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentMechanism(Mechanism):
-    """What both randomisers of moments share: the layout of a report.
+    """Base class of both randomisers of moments: the layout of a report.
 
     Parameters
     ----------
@@ -71,17 +71,17 @@ class MomentMechanism(Mechanism):
         if self.n_moments > MAX_ENTRIES:
             raise InvalidParameterError(
                 f"n_features={self.n_features} means {self.n_moments} moments, and a report may have {MAX_ENTRIES}: "
-                f"rounding errors use up more of epsilon the more there are. Send fewer features, or records."
+                f"each adds to the share of epsilon that rounding errors use up. Send fewer features, or records."
             )
 
     @property
     def order(self):
-        """Number of rows of the matrix of moments: x, the response and, where there is one, the constant."""
+        """Number of rows of the matrix of moments: x, the response and, with an intercept, the constant."""
         return self.n_features + 1 + (self.intercept_weight > 0)
 
     @cached_property
     def places(self):
-        """Rows and columns of the entries that are sent, the diagonal first."""
+        """Row and column indices of the entries that are sent, the diagonal first."""
         diagonal = np.arange(self.order)
         diagonal = diagonal[int(self.intercept_weight > 0):self.order - self.labelled]
         above = np.triu_indices(self.order, 1)
@@ -89,12 +89,12 @@ class MomentMechanism(Mechanism):
 
     @property
     def n_diagonal(self):
-        """How many of the entries that are sent are on the diagonal."""
+        """Number of diagonal entries that are sent."""
         return self.n_features + (not self.labelled)
 
     @property
     def n_moments(self):
-        """How many entries are sent."""
+        """Number of entries that are sent."""
         return self.n_diagonal + self.order * (self.order - 1) // 2
 
     @cached_property
@@ -102,7 +102,7 @@ class MomentMechanism(Mechanism):
         return np.where(np.arange(self.n_moments) < self.n_diagonal, 1.0, math.sqrt(2))
 
     def matrix(self, moments):
-        """Symmetric matrices, shape (..., order, order), of vectors in svec coordinates, constants put back."""
+        """Symmetric matrices, shape (..., order, order), from svec coordinates, with the constant entries filled in."""
         moments = np.asarray(moments)
         out = np.zeros((*moments.shape[:-1], self.order, self.order))
         rows, columns = self.places
@@ -120,7 +120,7 @@ class MomentMechanism(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SphereMoments(MomentMechanism):
-    r"""Moments of a record, recentred and sent by the sphere mechanism: pure epsilon.
+    r"""Moments of a record, recentred and randomised by the sphere mechanism: pure epsilon.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class SphereMoments(MomentMechanism):
     The vector that is sent is :math:`s - s_0` with :math:`s = \mathrm{svec}(\tilde v\tilde v^T)` and :math:`s_0` the
     public centre, 1/d on the diagonal of the x block and :math:`w^2` on the square of the response. It lies in the
     ball of radius :func:`skldp.privacy.moment_radius` (:func:`skldp.privacy.labelled_moment_radius` for labels), and
-    :class:`Sphere` protects any vector of that ball; decoding adds the centre.
+    :class:`Sphere` randomises any vector of that ball; decoding adds the centre.
 
     Examples
     --------
@@ -152,11 +152,11 @@ class SphereMoments(MomentMechanism):
 
     def __post_init__(self):
         self._check_layout()
-        self.sphere  # an impossible budget is an error here
+        self.sphere  # built here so that an impossible budget raises at once
 
     @cached_property
     def sphere(self):
-        """The mechanism that protects the recentred moments."""
+        """Mechanism that randomises the recentred moments."""
         weights = self.y_weight, self.intercept_weight
         if self.labelled:
             radius = labelled_moment_radius(1.0, self.n_features, *weights)
@@ -166,7 +166,7 @@ class SphereMoments(MomentMechanism):
 
     @cached_property
     def centre(self):
-        """The public centre of all statistics, in svec coordinates."""
+        """Public centre of the statistics, in svec coordinates."""
         centre = np.zeros(self.n_moments)
         centre[:self.n_features] = 1 / self.n_features
         if not self.labelled:
@@ -185,11 +185,11 @@ class SphereMoments(MomentMechanism):
 
     @property
     def noise_variance(self):
-        """Variance of every decoded entry, in svec coordinates, around its record's."""
+        """Variance of every decoded entry, in svec coordinates, around that of its record."""
         return self.sphere.noise_variance
 
     def encode(self, x: Any) -> np.ndarray:
-        """Moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
+        """Encode the moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
         x = check_width(x, self.n_features + 1)
         with np.errstate(all="ignore"):
             record = np.empty((len(x), self.order))
@@ -231,15 +231,16 @@ class GaussianMoments(MomentMechanism):
     Attributes
     ----------
     scale : float
-        Standard deviation of the noise on the diagonal, in grid units; off it :math:`\sqrt2` times less.
+        Standard deviation of the noise on the diagonal, in grid units; off the diagonal it is divided by
+        :math:`\sqrt2`.
     noise_variance : float
-        Variance of every decoded entry in svec coordinates around its record's.
+        Variance of every decoded entry, in svec coordinates, around that of its record.
 
     Notes
     -----
-    The record becomes an integer vector V first, :math:`\|V_x\| \le Q = 2^8` and :math:`|V_y| \le W` checked in
-    integers; its products are exact, and by :func:`skldp.privacy.moment_sensitivity` the svec of two of them is at most
-    :math:`\Delta = \sqrt2(K^2 + Q^2 + W^2)` apart (with :math:`W^2 \le K^2 + Q^2`). The report is
+    The record first becomes an integer vector V, with :math:`\|V_x\| \le Q = 2^8` and :math:`|V_y| \le W` checked in
+    integers. Its products are exact, and by :func:`skldp.privacy.moment_sensitivity` the svec of any two records are at
+    most :math:`\Delta = \sqrt2(K^2 + Q^2 + W^2)` apart (with :math:`W^2 \le K^2 + Q^2`). The report is
     :math:`\mathrm{clamp}(V_iV_j + \mathrm{rint}(s_{ij}n))` with :math:`s_{ii} = s` and
     :math:`s_{ij} = s/\sqrt2`: isotropic noise of standard deviation s in svec coordinates. Rounding, clamping and
     float errors are accounted for as in :class:`Gaussian`.
@@ -250,7 +251,7 @@ class GaussianMoments(MomentMechanism):
     >>> mechanism = GaussianMoments(epsilon=1.0, delta=1e-5, n_features=2, intercept_weight=0.0)
     >>> mechanism.randomize([[0.6, 0.8, -0.3]], rng=0).shape
     (1, 6)
-    >>> round(mechanism.noise_variance ** 0.5 / (2**0.5 * 1.5), 2)  # of sensitivity one
+    >>> round(mechanism.noise_variance ** 0.5 / (2**0.5 * 1.5), 2)  # per unit of sensitivity
     3.73
     """
 
@@ -288,7 +289,7 @@ class GaussianMoments(MomentMechanism):
 
     @cached_property
     def _slack(self):
-        # Twice the uncorrected scale covers the correction that the slack itself causes.
+        # Taken at twice the uncorrected scale, which covers the increase of the scale that the slack itself causes.
         return self.n_moments * gaussian_slack(2 * gaussian_sigma(self.epsilon, self.delta, self.sensitivity))
 
     @cached_property
@@ -301,12 +302,12 @@ class GaussianMoments(MomentMechanism):
 
     @property
     def _largest(self):
-        """No product of two entries is larger."""
+        """Upper bound on the product of two entries."""
         return round(MOMENT_RADIUS**2 * max(1.0, self.y_weight, self.intercept_weight) ** 2)
 
     @cached_property
     def clamp(self):
-        """Largest size of every entry: no report is more than 10 standard deviations from any record."""
+        """Largest absolute value of each entry of a report, within 10 standard deviations of every record."""
         if not self.private:
             return np.full(self.n_moments, self._largest)
         return np.floor(GAUSSIAN_REACH * self.scale / self._isometry).astype(np.int64) - self._largest
@@ -319,11 +320,11 @@ class GaussianMoments(MomentMechanism):
 
     @property
     def noise_variance(self):
-        """Variance of every decoded entry, in svec coordinates, around its record's (rounding and clamping apart)."""
+        """Variance of every decoded entry, in svec coordinates (neglecting rounding and clamping)."""
         return self.scale**2 / MOMENT_RADIUS**4
 
     def encode(self, x: Any) -> np.ndarray:
-        """Records, shape (n, n_features + 1), as integer vectors V."""
+        """Encode records, shape (n, n_features + 1), as integer vectors V."""
         x = check_width(x, self.n_features + 1)
         codes = np.empty((len(x), self.order), dtype=np.int64)
         with np.errstate(all="ignore"):
@@ -334,7 +335,7 @@ class GaussianMoments(MomentMechanism):
 
     def _draw(self, codes, source):
         def draw(block):
-            """Reports of a block of coded records."""
+            """Draw the reports of a block of encoded records."""
             return self._draw_block(block, source)
 
         return in_blocks(draw, codes, _BLOCK_ROWS, (self.n_moments,), self.report_dtype)

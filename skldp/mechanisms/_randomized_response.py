@@ -24,7 +24,7 @@ class RandomizedResponse(SubsetMechanism):
     epsilon : float, default=1.0
         Budget of one report, in (0, 20], or ``inf`` for no noise.
     n_categories : int, default=2
-        Number k of categories; 2 is the classic coin.
+        Number k of categories; 2 is Warner's original scheme.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class RandomizedResponse(SubsetMechanism):
 
     Notes
     -----
-    :math:`P(z=x) = e^\epsilon/(e^\epsilon+k-1)`, every other value :math:`1/(e^\epsilon+k-1)`.
+    :math:`P(z=x) = e^\epsilon/(e^\epsilon+k-1)`, and every other value has probability :math:`1/(e^\epsilon+k-1)`.
 
     *Privacy.* Pure epsilon, exactly, in integers: see :func:`skldp.privacy.near_threshold`. A record that is none of
-    the categories becomes a uniformly random one first, a mixture of inputs, which is at least as private.
+    the categories is first replaced by a uniformly random one: a mixture of inputs, which is at least as private.
 
     References
     ----------
@@ -82,7 +82,7 @@ class RandomizedResponse(SubsetMechanism):
 
     @property
     def width(self) -> int:
-        """Number of integers in a report: the category's."""
+        """Number of integers in a report: one, the category."""
         return 1
 
     @property
@@ -101,16 +101,16 @@ class RandomizedResponse(SubsetMechanism):
             return codes.astype(self.report_dtype)
         level, other = source.words(2 * codes.size).reshape(2, *codes.shape)
         away = level >= np.uint64(self._threshold)
-        # Counting on from the true category by 1 .. k-1 reaches every other one once.
+        # Adding 1 .. k-1 modulo k to the true category gives every other category once.
         step = 1 + uniform_below(other, self.n_categories - 1)
         return ((codes + away * step) % self.n_categories).astype(self.report_dtype)
 
     def counts(self, reports: ArrayLike) -> np.ndarray:
-        """Number of reports that name each category: the sums that an aggregator keeps."""
+        """Number of reports that contain each category, which is what the aggregator keeps."""
         return np.bincount(np.asarray(reports), minlength=self.n_categories).astype(np.int64)
 
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Log-probability of reported categories given categories; unknown records are mixtures of all."""
+        """Log-probability of reported categories given categories; an unknown record is a mixture of all of them."""
         valid, codes = self.valid(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
         probability = np.where(reports == codes, self.p, self.q)
@@ -127,5 +127,5 @@ class RandomizedResponse(SubsetMechanism):
 
 
 def replace_unknown(codes, n_categories, source):
-    """Replace -1 by a uniformly random category; a word is drawn for every record, known or not."""
+    """Replace -1 by a uniformly random category. One word is drawn for every record, known or not."""
     return np.where(codes < 0, uniform_below(source.words(codes.size).reshape(codes.shape), n_categories), codes)

@@ -1,4 +1,4 @@
-"""The sphere mechanism: a random direction near the record's own."""
+"""Sphere mechanism (PrivUnit): a random direction, more likely near that of the record."""
 
 import math
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from skldp.privacy._noise import uniform_pair
 from skldp.privacy._thresholds import WORD
 
 RESOLUTION = 2**14  # integer length of a reported direction
-_LEVEL_MARGIN = 2.0**-40  # relative; above the float error of the cap's mass
+_LEVEL_MARGIN = 2.0**-40  # relative margin of the threshold, above the float error of the cap's mass
 _DITHER_VARIANCE = 2 + 1 / 12  # of rounded Laplace noise of scale 1, to 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sphere(Mechanism):
-    r"""Report a random unit vector that leans toward the record (PrivUnit), unbiased after scaling.
+    r"""Report a random unit vector, more likely near the record's direction (PrivUnit); unbiased after scaling.
 
     Parameters
     ----------
@@ -57,27 +57,27 @@ class Sphere(Mechanism):
     given the record, the covariance :math:`\tau^2I` with :math:`\tau^2 = \rho^2(1-\gamma^2)/(m\gamma^2)`: unbiased
     with isotropic noise, as Gaussian noise would be, but pure epsilon and several times smaller.
 
-    *Drawing.* The level by an integer threshold; :math:`t = \langle\zeta,u\rangle` by inverting its Beta distribution
-    on the chosen side of :math:`\gamma`; a uniform direction orthogonal to u as a normalised normal vector of
-    dimension m - 1, carried by the Householder reflection that takes the first axis to :math:`\pm u` (no
-    cancellation, whatever u is).
+    *Drawing.* An integer threshold chooses the level. :math:`t = \langle\zeta,u\rangle` is drawn by inverting its Beta
+    distribution on the chosen side of :math:`\gamma`. A uniform direction orthogonal to u is a normalised normal vector
+    of dimension m - 1, mapped by the Householder reflection that takes the first axis to :math:`\pm u` (without
+    cancellation for any u).
 
-    *Privacy in floats.* The report is :math:`\mathrm{rint}(s\zeta + n)` with :math:`s = 2^{14}` and n Laplace noise
-    of scale 1 in every entry. That noise is far below the grain of the mechanism (a share of about :math:`2m/s^2` of
-    the variance), and is there for the proof: given :math:`\zeta`, the log-probability of any report changes by at
-    most :math:`\|s(\zeta - \zeta')\|_1 \le s\sqrt m\|\zeta - \zeta'\|_2`, so an error e in the computed :math:`\zeta`
-    moves the probability of a report by a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without it a report whose
-    cell barely touches the sphere could single out a record.
+    *Privacy in floats.* The report is :math:`\mathrm{rint}(s\zeta + n)` with :math:`s = 2^{14}` and n a dither, Laplace
+    noise of scale 1 in every entry. The dither is far smaller than the noise of the mechanism (a share of about
+    :math:`2m/s^2` of the variance), and is needed for the proof: given :math:`\zeta`, the log-probability of any report
+    changes by at most :math:`\|s(\zeta - \zeta')\|_1 \le s\sqrt m\|\zeta - \zeta'\|_2`, so an error e in the computed
+    :math:`\zeta` changes the probability of a report by a factor within :math:`e^{\pm s\sqrt m\|e\|_2}`. Without the
+    dither, a report whose cell barely touches the sphere could identify a record.
 
     The error is :math:`\|e\|_2 \le (m + 64)2^{-52}\max(1, 1/r)` with r the length of the normal vector: m products
     and sums of vectors of length at most 2, and the errors of the inverse CDFs (measured against arbitrary precision
-    in the tests). Since r is independent of the direction, what counts is the mean of :math:`e^{s\sqrt m\|e\|_2}`
+    in the tests). Since r is independent of the direction, the factor is the mean of :math:`e^{s\sqrt m\|e\|_2}`
     over r, which exceeds its value at r = 1 by :math:`O(s\sqrt m\,2^{-46})` at most, outside an event (r below
     :math:`2^{-35}` at m = 3, or a uniform number so small that its last bits matter) of probability below
     :math:`2^{-70}`; for m = 2 the normal vector is a sign and r does not matter. So the cap is built for
-    :math:`\epsilon' = \epsilon - 4s\sqrt m(m+64)2^{-52} - 2^{-39}`, twice what a worst case needs; the last term pays
-    for the threshold, which is moved by a relative :math:`2^{-40}` to the private side to cover the error of
-    :math:`q_c`.
+    :math:`\epsilon' = \epsilon - 4s\sqrt m(m+64)2^{-52} - 2^{-39}`, which subtracts twice what the worst case needs.
+    The last term covers the threshold, which is moved by a relative :math:`2^{-40}` toward more privacy to allow for
+    the error of :math:`q_c`.
 
     References
     ----------
@@ -115,7 +115,7 @@ class Sphere(Mechanism):
 
     @property
     def dimension(self):
-        """Number m of entries of a report, the padding included."""
+        """Number m of entries of a report, including the padding."""
         return self.n_features + 1
 
     @property
@@ -131,7 +131,7 @@ class Sphere(Mechanism):
     @cached_property
     def gamma(self):
         """Height of the cap; 1 without noise."""
-        # Imported here because a client that sends categories or values never needs a root finder.
+        # Imported here, because a client that sends categories or values needs no root finder.
         from scipy.optimize import brentq
 
         if not self.private:
@@ -141,12 +141,12 @@ class Sphere(Mechanism):
 
     @cached_property
     def cap_mass(self):
-        """Share of the sphere that is the cap."""
+        """Share of the sphere that lies in the cap."""
         return cap_mass(self.gamma, self.dimension)
 
     @cached_property
     def _far_threshold(self):
-        """A word below this means the complement of the cap."""
+        """Threshold below which a word chooses the complement of the cap."""
         growth = 1 + math.expm1(self._cap_epsilon) * self.cap_mass
         return math.ceil(WORD * (1 - self.cap_mass) / growth * (1 + _LEVEL_MARGIN))
 
@@ -156,19 +156,19 @@ class Sphere(Mechanism):
         return 1 - self._far_threshold / WORD if self.private else 1.0
 
     @property
-    def _slack(self):
-        # The dither moves the length by its part along the report and by half its square over the length: beyond
-        # these limits once in 1e20 reports.
+    def _length_tolerance(self):
+        # The dither changes the length by its component along the report and by half its square over the length.
+        # Together these exceed the tolerance once in 1e20 reports.
         return 64 + (4 * self.dimension + 4000) / RESOLUTION if self.private else math.sqrt(self.dimension)
 
     @property
     def longest(self):
-        """A whole number that no report's length exceeds."""
-        return RESOLUTION + math.floor(self._slack) + 1
+        """Integer upper bound on the length of a report."""
+        return RESOLUTION + math.floor(self._length_tolerance) + 1
 
     @property
     def noise_variance(self):
-        """Variance of every entry of a decoded report around its record, the dither included."""
+        """Variance of every entry of a decoded report around its record, including the dither."""
         if not self.private:
             return 0.0
         per_entry = (1 - self.gamma**2) / self.dimension + _DITHER_VARIANCE / RESOLUTION**2
@@ -179,7 +179,7 @@ class Sphere(Mechanism):
         return encode_ball(check_width(x, self.n_features), self.norm)
 
     def direction(self, codes):
-        """Unit vectors, shape (n, n_features + 1), of encoded records, the padding last."""
+        """Unit vectors, shape (n, n_features + 1), of encoded records, with the padding last."""
         unit = np.empty((len(codes), self.dimension))
         unit[:, :-1] = codes
         unit[:, -1] = np.sqrt(BALL_RADIUS**2 - np.vecdot(codes, codes))
@@ -201,16 +201,16 @@ class Sphere(Mechanism):
         high, low = words[n:].reshape(2, n, 2 * m)
         uniform = uniform_pair(high, low)
         sign = high.view(np.int64)
-        # The floor keeps a direction in a vector whose every entry rounds to zero.
+        # The floor gives a direction to a vector whose entries would all round to zero.
         tangent = np.copysign(np.maximum(-ndtri(uniform[:, 1:m] * 0.5), 2.0**-60), sign[:, 1:m])
         report = self._point(self.direction(codes), near, sign[:, 0] < 0, uniform[:, 0], tangent)
         report *= RESOLUTION
         report += np.copysign(np.log(uniform[:, m:]), sign[:, m:])
-        # No clamp is needed: a dither is shorter than 89, so the report fits its dtype.
+        # No clamp is needed: an entry of the dither is below 89, so the report fits its dtype.
         return np.rint(report, out=report)
 
     def _point(self, u, near, upper, uniform, tangent):
-        """The point of the sphere for a level, a bit, a uniform number and a normal vector, in floats."""
+        """Point of the sphere, in floats, from a level, a bit, a uniform number and a normal vector."""
         x, toward = self._beta_quantile(near, upper, uniform)
         cosine = np.where(toward, 1 - 2 * x, 2 * x - 1)
         sine = 2 * np.sqrt(x * (1 - x))
@@ -225,10 +225,10 @@ class Sphere(Mechanism):
         return point
 
     def _beta_quantile(self, near, upper, uniform):
-        """(1 - cosine) / 2 where the second result is true, else (1 + cosine) / 2: always the smaller Beta quantile.
+        """Return the Beta quantile (1 - cosine) / 2 where the second result is true, else (1 + cosine) / 2.
 
-        The share of the sphere beyond the cosine is uniform on (0, q) in the cap and on (q, 1) outside. The bit tells
-        the upper from the lower half of the latter, so that each is measured from its own pole and keeps its digits.
+        The share of the sphere beyond the cosine is uniform on (0, q) in the cap and on (q, 1) outside. The bit chooses
+        the upper or lower half of (q, 1). Each half is measured from its own pole, which avoids cancellation.
         """
         half, cap = (self.dimension - 1) / 2, self.cap_mass
         toward = near | upper
@@ -243,8 +243,8 @@ class Sphere(Mechanism):
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Log-density of the reported directions, against the uniform measure on the sphere, given vectors.
 
-        Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far below
-        the size of the cap, are not part of it.
+        Two levels: :math:`p/q_c` in the cap and :math:`(1-p)/(1-q_c)` outside. Rounding and dither, both far smaller
+        than the cap, are neglected.
         """
         return self._log_prob_codes(reports, self.encode(x))
 
@@ -260,20 +260,20 @@ class Sphere(Mechanism):
         return np.where(near, log_near, log_far)
 
     def valid(self, reports: ArrayLike) -> np.ndarray:
-        """Mask of the rows whose length is that of a dithered unit vector."""
+        """Mask of the rows whose length a dithered unit vector can have."""
         reports = np.asarray(reports)
         if not has_width(reports, self.dimension):
             return np.zeros(len(reports), dtype=bool)
         # As floats, because a hostile entry may overflow when squared.
         wide = reports.astype(np.float64)
         length = np.sqrt(np.vecdot(wide, wide))
-        return np.abs(length - RESOLUTION) <= self._slack
+        return np.abs(length - RESOLUTION) <= self._length_tolerance
 
 
 def cap_mass(gamma, dimension):
     r"""Share :math:`\frac12 I_{1-\gamma^2}(\frac{m-1}2, \frac12)` of the sphere with first entry at least gamma."""
     half = (dimension - 1) / 2
-    # Each form keeps the digits that the other loses: gamma^2 those of a low cap, 1 - gamma^2 those of a high one.
+    # Each form is precise where the other is not: gamma^2 for small gamma, 1 - gamma^2 for gamma close to 1.
     if gamma * gamma < 0.5:
         return float(betaincc(0.5, half, gamma * gamma) / 2)
     return float(betainc(half, 0.5, (1 - gamma) * (1 + gamma)) / 2)

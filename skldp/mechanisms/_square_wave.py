@@ -1,4 +1,4 @@
-"""The square wave: two levels of probability around a clipped value."""
+"""Square wave mechanism: high probability near the clipped value, low probability elsewhere."""
 
 import math
 from bisect import bisect_right
@@ -24,8 +24,8 @@ from skldp.mechanisms._encoding import encode_interval
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
 
-# Half-windows, as shares of the range, of least regret in Fisher information of the mean and of the standard deviation
-# of normal records whose standard deviation is 5 % to 25 % of the range.
+# Half-windows, as shares of the range, that minimise the regret in Fisher information about the mean and the standard
+# deviation of normal records whose standard deviation is 5 % to 25 % of the range.
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0)
 _WINDOWS = (0.15, 0.14, 0.125, 0.10, 0.06, 0.05, 0.025, 0.015, 0.01, 0.006, 0.001)
 
@@ -43,8 +43,8 @@ class SquareWave(Mechanism):
     n_levels : int, default=1024
         The interval is mapped to the integers 0 .. n_levels = n.
     window : "auto" or float, default="auto"
-        Half-window as a share of the range, in [0, 1]. "auto" is a table of least regret: 15 % of the range at
-        epsilon 0.25 and below, 12.5 % at 1, 10 % at 2, 5 % at 4, 1.5 % at 8. It is replaced by its number.
+        Half-window as a share of the range, in [0, 1]. "auto" takes the value of least regret from a table: 15 % of
+        the range at epsilon 0.25 and below, 12.5 % at 1, 10 % at 2, 5 % at 4, 1.5 % at 8. It is replaced by the number.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class SquareWave(Mechanism):
     :math:`we^\epsilon/(we^\epsilon + n)`, else uniform on the other n integers of :math:`[-B, n+B]`. Every report has
     one of two probabilities, in the ratio :math:`e^\epsilon`.
 
-    *Privacy.* Pure epsilon, exactly: the level is chosen by comparing a word with an integer threshold that
-    is rounded down, and takes into account that a uniform integer drawn from 64 bits is uniform within a factor
-    :math:`1 \pm 2^{-64}(n + w)` only (:func:`skldp.privacy.near_threshold`). Nothing is a float.
+    *Privacy.* Pure epsilon, exactly: the level is chosen by comparing a word with an integer threshold that is
+    rounded down. The threshold allows for the fact that an integer drawn from 64 bits is uniform only within a factor
+    :math:`1 \pm 2^{-64}(n + w)` (:func:`skldp.privacy.near_threshold`). No floats are used.
 
-    The mechanism carries more information than Laplace noise about the spread, and about the mean except for a
-    wide spread (standard deviation a quarter of the range or more) under a narrow window.
+    A report carries more information than one with Laplace noise about the standard deviation of the records, and about
+    their mean except where the standard deviation is a quarter of the range or more and the window is narrow.
 
     References
     ----------
@@ -100,7 +100,7 @@ class SquareWave(Mechanism):
 
     @property
     def n_near(self):
-        """Number w = 2B + 1 of near reports."""
+        """Number w = 2B + 1 of reports within the window."""
         return 2 * self.half_window + 1
 
     @cached_property
@@ -129,7 +129,7 @@ class SquareWave(Mechanism):
         return (self.bounds[1] - self.bounds[0]) / self.n_levels
 
     def encode(self, x: ArrayLike) -> np.ndarray:
-        """Clip values to the bounds and put them on the grid 0 .. n_levels."""
+        """Clip values to the bounds and round them to the grid 0 .. n_levels."""
         return encode_interval(x, self.bounds, self.n_levels)
 
     def _draw(self, codes, source):
@@ -206,8 +206,8 @@ def automatic_window(epsilon):
     place = bisect_right(_EPSILONS, epsilon) - 1
     if not 0 <= place < len(_EPSILONS) - 1:
         return _WINDOWS[max(place, 0)]
-    # Not np.interp: compiled code may fuse the product and the sum on some machines, which changes the last bit, and
-    # the id of a protocol covers every bit.
+    # Not np.interp: on some machines compiled code fuses the product and the sum, which changes the last bit, and the
+    # id of a protocol depends on every bit.
     slope = (_WINDOWS[place + 1] - _WINDOWS[place]) / (_EPSILONS[place + 1] - _EPSILONS[place])
     return slope * (epsilon - _EPSILONS[place]) + _WINDOWS[place]
 
@@ -215,4 +215,4 @@ def automatic_window(epsilon):
 def _check_window(window):
     if isinstance(window, str) or not 0 <= check_real(window, "window") <= 1:
         raise InvalidParameterError(f'window must be "auto" or a number in [0, 1], got {window!r}.')
-    return abs(float(window))  # -0.0 is the same window as 0.0, and has the same id
+    return abs(float(window))  # so that -0.0 and 0.0 have the same id

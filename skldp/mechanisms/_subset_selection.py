@@ -17,8 +17,8 @@ from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._noise import uniform_below
 from skldp.privacy._thresholds import WORD, near_threshold
 
-_FEW_ROWS = 64  # below this a loop over rows is faster than one over places
-_PLACES = 2**14  # places whose words are drawn at a time
+_FEW_ROWS = 64  # with fewer rows, a loop over rows is faster than one over places
+_PLACES = 2**14  # number of places whose words are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
     Attributes
     ----------
     p, q : float
-        Probability that the subset contains the true category, and that it contains another given one.
+        Probability that the subset contains the true category, and that it contains a given other one.
 
     Notes
     -----
@@ -49,8 +49,8 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
     :math:`q = (p(\omega-1) + (1-p)\omega)/(d-1)`.
 
     *Privacy.* Pure epsilon, exactly, in integers. The other members are drawn by Floyd's algorithm, one word for
-    each; a word gives a uniform integer within a factor :math:`1 \pm d2^{-64}`, a subset within
-    :math:`(1 \pm d2^{-64})^\omega`, which the threshold takes into account (:func:`skldp.privacy.near_threshold`).
+    each. An integer drawn from a word is uniform within a factor :math:`1 \pm d2^{-64}`, and a subset within
+    :math:`(1 \pm d2^{-64})^\omega`; the threshold allows for this (:func:`skldp.privacy.near_threshold`).
 
     References
     ----------
@@ -87,7 +87,7 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """Numbers of all categories and of those in a subset."""
+        """Number of all categories, and number of those in a subset."""
         return self.n_categories, self.n_ones
 
     @cached_property
@@ -114,20 +114,20 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
             return self._draw_few(codes, near, source)
         bits = np.zeros(n * d, dtype=np.uint8)
         start = np.arange(n) * d
-        # Floyd's algorithm among d - 1 places. A subset that contains the record has one member fewer to draw, and
+        # Floyd's algorithm on places 0 .. d - 2. A subset that contains the record has one member fewer to draw, and
         # skips the first round.
         for place in range(max(d - 1 - size, 0), d - 1):
             member = start + uniform_below(source.words(n), place + 1)
             member = np.where(bits[member] == 1, start + place, member)
             bits[member] = ~near if place == d - 1 - size else 1
-        # Place d - 1 was not drawn: it takes the role of the record's own place.
+        # Place d - 1 was not part of the draw: it takes the bit drawn at the record's own place.
         own = start + codes
         bits[start + d - 1] = bits[own]
         bits[own] = near
         return bits.reshape(n, d)
 
     def _draw_few(self, codes, near, source):
-        """As for many rows, with the same words: rows in a loop and not places, of which there may be millions."""
+        """Same result as for many rows, by a loop over rows and not over places, of which there may be millions."""
         (d, size), n = self._sizes, len(codes)
         first, last = max(d - 1 - size, 0), d - 1
         bits = [bytearray(d) for _ in range(n)]
@@ -147,7 +147,7 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
         return out
 
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Log-probability of subsets given categories; unknown records are mixtures of all."""
+        """Log-probability of subsets given categories; an unknown record is a mixture of all of them."""
         valid, reports, codes = self.valid(reports), np.asarray(reports), self.encode(x)
         d, size = self._sizes
         with np.errstate(all="ignore"):
@@ -164,7 +164,7 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
 
 
 def automatic_size(epsilon, n_categories):
-    """Size of a subset that carries most information at uniform frequencies; 1 without noise.
+    """Subset size with the most information at uniform frequencies; 1 without noise.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def automatic_size(epsilon, n_categories):
         """Fisher information of a report, up to a factor."""
         return size * (d - size) / (d - size + size * np.exp(epsilon)) ** 2
 
-    # Of the two integers around the maximiser d / (1 + e^epsilon) of the concave objective, the better one.
+    # The objective has one maximum, at d / (1 + e^epsilon), so the best integer is one of its two neighbours.
     below = max(1, min(d - 1, int(d / (1 + np.exp(epsilon)))))
     return max((below, min(below + 1, d - 1)), key=information)
 

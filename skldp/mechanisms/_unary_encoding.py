@@ -36,9 +36,9 @@ class UnaryEncoding(BitMechanism):
     Notes
     -----
     *Privacy.* Two records differ in two bits of their one-hot code; the likelihood ratio of those two bits is at most
-    :math:`\frac{p(1-q)}{q(1-p)} = \frac{1-q}{q} \le e^\epsilon`. A zero bit is raised when a 64-bit word is below
+    :math:`\frac{p(1-q)}{q(1-p)} = \frac{1-q}{q} \le e^\epsilon`. A zero bit is set to one when a 64-bit word is below
     :math:`\lceil 2^{64}/(1+e^\epsilon)\rceil`, rounded up, so the inequality holds exactly. Only the leading byte of
-    the word is drawn for every bit; the other 56 bits are drawn for the one bit in 256 that they decide.
+    the word is drawn for every bit; the other 56 bits are drawn for the one bit in 256 that depends on them.
 
     *Probability.* :math:`\prod_j P(z_j|x)`.
 
@@ -79,7 +79,7 @@ class UnaryEncoding(BitMechanism):
 
     @property
     def ratio(self) -> float:
-        """Probability of a report if it contains the record, over its probability if it does not; as implemented."""
+        """Probability of a report if it contains the record, divided by that if it does not, as implemented."""
         return self.p * (1 - self.q) / (self.q * (1 - self.p)) if self.private else math.inf
 
     @property
@@ -88,7 +88,7 @@ class UnaryEncoding(BitMechanism):
         return None if self.private else 1
 
     def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities that 0 .. ``largest`` given categories besides the true one are all in a report."""
+        """Probabilities that a report contains all of j given categories besides the true one, j = 0 .. ``largest``."""
         powers = self.q ** np.arange(largest + 1.0)
         return powers, powers
 
@@ -108,10 +108,10 @@ class UnaryEncoding(BitMechanism):
         return bits
 
     def log_prob(self, reports: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Log-probability of rows of bits given categories; unknown records are mixtures of all."""
+        """Log-probability of rows of bits given categories; an unknown record is a mixture of all of them."""
         binary, codes = self._binary(reports), self.encode(x)
         reports = np.asarray(reports).astype(np.int64)
-        # log of the probability of all bits if none were the true one, then the true one's correction.
+        # Log-probability if no bit were that of the true category, then a correction for the bit that is.
         n_ones = reports.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             others = _xlogy(n_ones, self.q) + _xlogy(self.n_categories - n_ones, 1 - self.q)
@@ -125,16 +125,16 @@ class UnaryEncoding(BitMechanism):
 
     @cached_property
     def ones_range(self) -> tuple[int, int]:
-        """Fewest and most ones that an honest report has, but for 1e-9 on either side."""
+        """Smallest and largest number of ones in an honest report, up to a probability of 1e-9 on either side."""
         if not self.private:
             return 1, 1
-        # Bisection: a table of the distribution would take seconds and half a gigabyte for 2**24 categories.
+        # By bisection, because a table of the distribution takes seconds and half a gigabyte for 2**24 categories.
         counts = range(self.n_categories + 1)
         fewest = bisect.bisect_right(counts, 1e-9, key=self._ones_cdf)
         return fewest, bisect.bisect_left(counts, 1 - 1e-9, key=self._ones_cdf)
 
     def _ones_cdf(self, k):
-        """Probability of at most k ones: binomial, and the record's own bit adds one in half of the reports."""
+        """Probability of at most k ones: a binomial count, plus the record's own bit, which is one with p = 1/2."""
         n_others = self.n_categories - 1
         at_most, below = (float(bdtr(j, n_others, self.q)) if 0 <= j < n_others else float(j >= 0) for j in (k, k - 1))
         return (at_most + below) / 2
@@ -146,9 +146,9 @@ class UnaryEncoding(BitMechanism):
 
 
 def below_threshold(threshold, shape, source):
-    """Bits that are one with probability threshold / 2**64 exactly, from about one byte each.
+    """Draw bits that are one with probability exactly threshold / 2**64, from about one byte each.
 
-    The leading byte decides unless it ties with that of the threshold; then a further word does.
+    The leading byte decides the bit unless it equals that of the threshold; then a further word does.
     """
     leading, rest = divmod(threshold, 2**56)
     words = source.bytes(int(np.prod(shape))).reshape(shape)

@@ -1,4 +1,4 @@
-"""What a client does and what the aggregator keeps; the client needs nothing but NumPy and SciPy."""
+"""Protocols, which clients run, and aggregates of their reports. A client needs only NumPy and SciPy."""
 
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol

@@ -1,4 +1,4 @@
-"""What the aggregator keeps: for each protocol, sums that add."""
+"""Aggregates: for each protocol, sums of reports that can be added."""
 
 import dataclasses
 import os
@@ -12,41 +12,39 @@ from skldp.protocols._aggregate_files import aggregate_to_json, load_parts, part
 from skldp.protocols._batches import Batches
 from skldp.protocols._possible_sums import too_many_reports
 
-# Cohorts may differ in these and still be added up, side by side; and in the fields whose default follows the budget,
-# because the likelihood of each part uses the mechanism of its own protocol.
+# Protocols of one aggregate may differ in these fields, and in those whose default depends on the budget, because the
+# likelihood of each part uses the mechanism of its own protocol.
 BUDGET_FIELDS = {"epsilon", "delta"}
 
 
 class Aggregate:
-    """Sums of reports, for each protocol they came under. Small, picklable; ``+`` merges.
+    """Sums of reports for each protocol. Small and picklable; ``+`` merges.
 
     Parameters
     ----------
     parts : dict of Protocol to Tally
-        The sums. Protocols that differ in their budget alone, and in the window or subset size that follows it, may
-        stand side by side.
+        The sums. Protocols may differ only in their budget, and in the window or subset size that depends on it.
     n_rejected : int, default=0
-        How many reports were left out as impossible.
+        Number of reports that were left out as impossible.
     batches : Batches or None, default=None
-        Random ids of the batches of reports in the sums, which :meth:`Protocol.aggregate` gives; ``None`` where they
-        are not known.
+        Random ids of the batches of reports in the sums, set by :meth:`Protocol.aggregate`; ``None`` if unknown.
 
     Attributes
     ----------
     parts : mapping of Protocol to Tally
     n_reports, n_rejected : int
     epsilon, delta : float
-        The largest budget among the protocols: what each client paid at most.
+        Largest budget among the protocols: the most that a client has spent.
     checks_replay : bool
-        Whether every report is of a batch whose id is known, so that ``+`` sees a batch that comes twice.
+        Whether every report is in a batch with a known id, so that ``+`` detects a batch that is added twice.
 
     Notes
     -----
     *Replay.* Every call of ``aggregate`` gives its result a random id of 128 bits, which sums, files and pickles keep.
-    ``+`` and ``fit_reports`` refuse to add an id twice; ``merge(other, allow_repeats=True)`` does not. Equal reports
-    are no replay, so contents are not compared. Not seen are: reports that are added up again, by a user or by a
-    worker that repeats a task, because that makes a new batch; files of older versions, which have no ids; files whose
-    ids were changed; and sums of more than 65,536 batches, which keep no ids.
+    ``+`` and ``fit_reports`` refuse to add an id twice; ``merge(other, allow_repeats=True)`` allows it. Contents are
+    not compared, because equal reports need not be a replay. These are not detected: reports that are aggregated
+    again, by a user or by a worker that repeats a task, because that makes a new batch; files of older versions, which
+    have no ids; files whose ids were changed; and sums of more than 65,536 batches, which keep no ids.
 
     Examples
     --------
@@ -67,7 +65,7 @@ class Aggregate:
         self.n_rejected = int(n_rejected)
         if self.n_rejected > MAX_REPORTS:
             raise too_many_reports()
-        # Where there are no reports, nothing can be counted twice.
+        # Without reports, nothing can be counted twice.
         self._batches = Batches.of(complete=self.n_reports == 0) if batches is None else batches
 
     @property
@@ -77,7 +75,7 @@ class Aggregate:
 
     @property
     def n_reports(self) -> int:
-        """Number of reports in all."""
+        """Total number of reports."""
         return sum(tally.n_reports for tally in self._parts.values())
 
     @property
@@ -92,21 +90,21 @@ class Aggregate:
 
     @property
     def protocol(self) -> Any:
-        """The first protocol: all others differ from it in their budget alone, and in what follows it."""
+        """The first protocol; the others differ only in their budget and in fields that depend on it."""
         return next(iter(self._parts))
 
     @property
     def batches(self) -> Batches:
-        """Ids of the batches of reports in the sums, as far as they are known."""
+        """Known ids of the batches of reports in the sums."""
         return self._batches
 
     def with_batches(self, batches: Batches) -> "Aggregate":
-        """Return the same sums as those of other batches, where many batches are to count as one.
+        """Return the same sums with other ids, so that many batches can count as one.
 
         Parameters
         ----------
         batches : Batches
-            Ids in place of those that are known.
+            Ids that replace the known ones.
 
         Returns
         -------
@@ -116,7 +114,7 @@ class Aggregate:
 
     @property
     def checks_replay(self) -> bool:
-        """Whether every report is of a batch whose id is known."""
+        """Whether every report is in a batch with a known id."""
         return self._batches.complete
 
     def merge(self, other: "Aggregate", allow_repeats: bool = False) -> "Aggregate":
@@ -125,9 +123,9 @@ class Aggregate:
         Parameters
         ----------
         other : Aggregate
-            Of reports under the same protocols, or under protocols that differ from them in their budget alone.
+            Sums under the same protocols, or under protocols that differ only in their budget.
         allow_repeats : bool, default=False
-            Whether a batch of reports may be in both. Its clients are then counted twice.
+            Whether a batch of reports may be in both aggregates. Its clients are then counted twice.
 
         Returns
         -------
@@ -176,12 +174,12 @@ class Aggregate:
 
     @staticmethod
     def from_json(text: str | bytes) -> "Aggregate":
-        """Read what :meth:`to_json` returned.
+        """Read an aggregate from JSON text.
 
         Parameters
         ----------
         text : str
-            The sums with their protocols.
+            What :meth:`to_json` returned.
 
         Returns
         -------
@@ -190,23 +188,23 @@ class Aggregate:
         return Aggregate(*parts_from_json(text))
 
     def save(self, file: str | os.PathLike | IO[bytes]) -> None:
-        """Write the sums with their protocols to an npz file, without pickle: smaller than JSON where rows are kept.
+        """Write the sums with their protocols to an npz file, without pickle. It is smaller than JSON if rows are kept.
 
         Parameters
         ----------
         file : path or binary file object
-            A path is replaced as a whole or not at all.
+            A file at this path is replaced atomically.
         """
         save_aggregate(file, self)
 
     @staticmethod
     def load(file: str | os.PathLike | IO[bytes]) -> "Aggregate":
-        """Read what :meth:`save` wrote.
+        """Read an aggregate from an npz file.
 
         Parameters
         ----------
         file : path or binary file object
-            The sums with their protocols.
+            What :meth:`save` wrote.
 
         Returns
         -------
@@ -223,26 +221,26 @@ class Aggregate:
 def _check_alike(one, other):
     if type(one) is not type(other):
         raise InvalidReportError(
-            f"Aggregates of {type(one).__name__} and {type(other).__name__} do not add: "
-            f"they are of different collections. Fit each on its own."
+            f"Aggregates of {type(one).__name__} and {type(other).__name__} cannot be added: "
+            f"they belong to different collections. Fit each separately."
         )
     name = differing_field(one, other)
     if name is not None:
         raise InvalidReportError(
-            f"These aggregates do not add: {name} is {getattr(one, name)!r} in one and {getattr(other, name)!r} in the "
-            "other. Fit each on its own."
+            f"These aggregates cannot be added: {name} is {getattr(one, name)!r} in one and {getattr(other, name)!r} "
+            "in the other. Fit each separately."
         )
 
 
 def differing_field(one, other, chosen=()):
-    """Name of the first field in which two protocols are of different collections; None if there is none.
+    """Name of the first field that shows two protocols to belong to different collections; None if there is none.
 
     Parameters
     ----------
     one, other : Protocol
-        What is compared: everything but the budget, and the fields whose default follows it.
+        Compared in all fields but the budget and those whose default depends on it.
     chosen : iterable of str, default=()
-        Which of the latter are compared nevertheless.
+        Fields whose default depends on the budget, but that are compared all the same.
 
     Returns
     -------
@@ -250,8 +248,8 @@ def differing_field(one, other, chosen=()):
     """
     if type(one) is not type(other):
         return "kind"
-    apart = {*BUDGET_FIELDS, *one._automatic} - set(chosen)
+    ignored = {*BUDGET_FIELDS, *one._automatic} - set(chosen)
     for field in dataclasses.fields(one):
-        if field.name not in apart and getattr(one, field.name) != getattr(other, field.name):
+        if field.name not in ignored and getattr(one, field.name) != getattr(other, field.name):
             return field.name
     return None

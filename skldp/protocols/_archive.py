@@ -1,11 +1,11 @@
-"""Files that hold a description and arrays: npz, without pickle, written whole or not at all."""
+"""Files with a description and arrays: npz, without pickle, written atomically."""
 
 import numpy as np
 
 from skldp.exceptions import InvalidReportError
+from skldp.protocols._atomic_files import write_atomically
 from skldp.protocols._description import canonical, parse
 from skldp.protocols._members import read_members
-from skldp.protocols._whole_files import write_whole
 
 
 def write_archive(file, header, arrays):
@@ -14,18 +14,18 @@ def write_archive(file, header, arrays):
     Parameters
     ----------
     file : path or binary file object
-        A path is replaced when everything is written and on the disk, so that a failure leaves the old file as it was.
-        It must be a regular file, or none yet; links are followed.
+        A file at this path is replaced once everything is on the disk, so that a failure leaves the old file
+        unchanged. An existing file must be a regular one; links are followed.
     header : dict
-        Plain values.
+        Values that JSON can hold.
     arrays : dict of str to ndarray
-        Of numbers.
+        Arrays of numbers.
     """
     members = {"header": np.frombuffer(canonical(header).encode(), dtype=np.uint8), **arrays}
     if hasattr(file, "write"):
         np.savez(file, allow_pickle=False, **members)
         return
-    write_whole(file, lambda stream: np.savez(stream, allow_pickle=False, **members))
+    write_atomically(file, lambda stream: np.savez(stream, allow_pickle=False, **members))
 
 
 def read_archive(file, what):
@@ -36,7 +36,7 @@ def read_archive(file, what):
     file : path or binary file object
         The file.
     what : str
-        What it should be, for the error.
+        Kind of file that is expected, for the error message.
 
     Returns
     -------
@@ -46,13 +46,13 @@ def read_archive(file, what):
     broken = InvalidReportError(f"This is not {what} of skldp, or it has been cut short or changed. "
                                 "Copy the file again from where it was written.")
     if not hasattr(file, "read"):
-        with open(file, "rb") as stream:  # an absent file is the system's error, and says so
+        with open(file, "rb") as stream:  # a missing file raises FileNotFoundError
             return read_archive(stream, what)
     try:
         arrays = read_members(file)
         text = arrays.pop("header")
         if text.dtype != np.uint8:
             raise broken
-    except Exception:  # whatever a damaged archive makes of its readers
+    except Exception:  # a damaged archive can raise errors of many types
         raise broken from None
     return parse(text.tobytes(), what, InvalidReportError), arrays

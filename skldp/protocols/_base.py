@@ -1,4 +1,4 @@
-"""What a protocol is: the public description of one collection, which clients run and the aggregator checks."""
+"""Base class of protocols: the public description of one collection, for clients and for the aggregator."""
 
 import dataclasses
 import warnings
@@ -22,8 +22,8 @@ from skldp.protocols._rows import read_rows
 class Protocol(Counted, ABC):
     """Public description of one collection: what a client does, and what the aggregator keeps.
 
-    Protocols are immutable, compare by value and travel as JSON. Asking the same person twice, under one protocol or
-    two, spends their budgets twice.
+    Protocols are immutable, compare by value and are published as JSON. Asking the same person twice spends budget
+    twice, under one protocol or under two.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Protocol(Counted, ABC):
     epsilon: float = 1.0
     delta: float = 0.0
 
-    # Fields whose default follows the budget, with the value that asks for the default.
+    # Fields whose default depends on the budget, with the value that stands for the default.
     _automatic: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs):
@@ -51,16 +51,16 @@ class Protocol(Counted, ABC):
         KINDS[cls.__name__] = cls
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None, random_state: RandomState = None) -> np.ndarray:
-        """Randomise records: the client's half.
+        """Randomise records, on the client.
 
         Parameters
         ----------
         X : array-like
-            Records, one row each. No value raises or warns; what is outside the public domain is clipped.
+            Records, one row each. No value raises or warns; values outside the public domain are clipped.
         y : array-like or None
             Responses, for the protocols that have them.
         random_state : None or a seed
-            ``None`` is the operating system's entropy. Anything else is a simulation that protects nobody, and warns.
+            ``None`` is the operating system's entropy. Anything else is for simulations, protects nobody, and warns.
 
         Returns
         -------
@@ -71,7 +71,7 @@ class Protocol(Counted, ABC):
         return self._randomize(X, y, random_state)
 
     def check(self, reports: ArrayLike) -> np.ndarray:
-        """Say which reports an honest client could have sent.
+        """Return a mask of the reports that an honest client could have sent.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Protocol(Counted, ABC):
         return self._read(reports, "drop")[1]
 
     def aggregate(self, reports: ArrayLike, on_invalid: str = "raise") -> Aggregate:
-        """Add reports up into the small statistic that inference needs.
+        """Add up reports into the small statistic that inference needs.
 
         Parameters
         ----------
@@ -109,15 +109,15 @@ class Protocol(Counted, ABC):
         return Aggregate({self: tally(reports)}, n_rejected, Batches.new(len(reports)))
 
     def _read(self, reports, on_invalid="raise", remedy='Pass on_invalid="drop" to leave such reports out.'):
-        """Rows of integers, and a mask of those that an honest client could have sent; "raise" refuses the others."""
-        rows, whole = read_rows(reports, self.width, type(self).__name__, on_invalid == "drop")
-        valid = self._valid_rows(rows) if whole is None else whole & self._valid_rows(rows)
+        """Rows of integers, and a mask of those that an honest client could have sent; "raise" requires all of them."""
+        rows, is_row = read_rows(reports, self.width, type(self).__name__, on_invalid == "drop")
+        valid = self._valid_rows(rows) if is_row is None else is_row & self._valid_rows(rows)
         if on_invalid == "raise" and not valid.all():
-            raise self._refusal(valid, remedy)
+            raise self._invalid_rows_error(valid, remedy)
         return rows, valid
 
-    def _refusal(self, valid, remedy):
-        """The error that names the rows which no honest client could have sent."""
+    def _invalid_rows_error(self, valid, remedy):
+        """Error with the numbers of the rows that no honest client could have sent."""
         invalid = np.flatnonzero(~valid)
         rows = ", ".join(map(str, invalid[:5])) + (", ..." if len(invalid) > 5 else "")
         return InvalidReportError(
@@ -126,10 +126,10 @@ class Protocol(Counted, ABC):
         )
 
     def with_epsilon(self, epsilon: float) -> Self:
-        """Return the same collection with another budget: what a cohort with that budget runs.
+        """Return the same collection with another budget, for a cohort with that budget.
 
         A window or subset size that is the default for this budget becomes the default for the other one. A number
-        that somebody chose stays.
+        that was chosen is kept.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Protocol(Counted, ABC):
 
     @abstractmethod
     def with_width(self, width: int) -> Self:
-        """Return the same collection for the number of features whose reports have a given width.
+        """Return the same collection with the number of features that gives reports of a given width.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class Protocol(Counted, ABC):
         Returns
         -------
         Protocol
-            Where no number of features has this width, the one whose width comes next.
+            If no number of features gives this width, the one with the next larger width.
 
         Examples
         --------
@@ -170,14 +170,14 @@ class Protocol(Counted, ABC):
         """
 
     def _replace(self, **changes):
-        """Return the same collection with other values; fields at their default for the budget stay at it."""
+        """Return the same collection with some fields changed; fields at the default for the budget stay at it."""
         default = {name: value for name, value in self._automatic.items()
                    if dataclasses.replace(self, **{name: value}) == self}
         return dataclasses.replace(self, **default, **changes)
 
     @property
     def id(self) -> str:
-        """Digest of the description, 128 bits: equal for equal protocols, whatever machine they are on."""
+        """Digest of the description, 128 bits, equal for equal protocols on every machine."""
         return digest(self)
 
     def to_json(self) -> str:
@@ -209,7 +209,7 @@ class Protocol(Counted, ABC):
 
     @property
     def sends_bits(self) -> bool:
-        """Whether a report is a row of zeros and ones, which a file packs."""
+        """Whether a report is a row of zeros and ones, which files store as packed bits."""
         return False
 
     @property
@@ -219,7 +219,7 @@ class Protocol(Counted, ABC):
 
     @property
     def labels(self) -> tuple | None:
-        """The public labels that a client chooses from: categories, or classes; ``None`` where there are none."""
+        """Public labels that a client chooses from: categories, or classes; ``None`` if there are none."""
         return None
 
     @property
@@ -228,12 +228,12 @@ class Protocol(Counted, ABC):
         """Number of integers in a report."""
 
     def _randomize(self, X, y, random_state):
-        """Randomise records without the client's warning about seeds."""
+        """Randomise records without the warning about seeds."""
         X, y = self._plain(X, y)
         return joined(self._draw(X, y, random_state))
 
     def _refuse_unknown(self, X, y):
-        """Raise an error if a plain record has none of the public labels; for simulations, which may say so."""
+        """Raise an error if a plain record has none of the public labels; for simulations only, clients never raise."""
 
     def _compared(self, X, y):
         """Arrays that are equal for two plain records only if their reports have the same distribution."""
@@ -241,7 +241,7 @@ class Protocol(Counted, ABC):
 
     @abstractmethod
     def _plain(self, X, y):
-        """Records and responses as plain arrays of floats or codes: the first thing that happens to them."""
+        """Convert records and responses to plain arrays of floats or codes, before anything else is done with them."""
 
     @abstractmethod
     def _draw(self, X, y, random_state) -> Iterator[np.ndarray]:
@@ -253,30 +253,30 @@ class Protocol(Counted, ABC):
 
     @abstractmethod
     def _tally(self, reports):
-        """The statistic of valid reports: sums that add."""
+        """Tally of valid reports, which can be added to others."""
 
     @abstractmethod
     def _possible(self, tally):
-        """Whether valid reports can have these sums: their shape, their type, and how large they are."""
+        """Whether valid reports can have these sums, by shape, type and size."""
 
 
 def joined(pieces):
-    """Return pieces of reports as one array; a single piece is returned as it is."""
+    """Return pieces of reports as one array; a single piece is not copied."""
     pieces = list(pieces)
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def check_on_invalid(on_invalid):
-    """Refuse anything but the two things to do with an impossible report."""
+    """Raise an error unless ``on_invalid`` is "raise" or "drop"."""
     if on_invalid not in ("raise", "drop"):
         raise InvalidParameterError(f'on_invalid must be "raise" or "drop", got {on_invalid!r}.')
 
 
 def warn_seeded(random_state):
-    """Warn about noise that can be taken off."""
+    """Warn that noise drawn from a seed can be removed."""
     if random_state is not None:
         warnings.warn(
-            "The noise is drawn from a seed, so anybody who knows the seed can take it off. "
+            "The noise is drawn from a seed, so anybody who knows the seed can remove it. "
             "Leave random_state=None on a client.",
             SeededNoiseWarning,
             stacklevel=3,

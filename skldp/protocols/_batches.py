@@ -1,10 +1,10 @@
-"""Random ids of batches of reports, by which an aggregate sees that a batch comes twice."""
+"""Random ids of batches of reports, with which an aggregate detects a batch that is added twice."""
 
 import os
 
 from skldp.exceptions import InvalidReportError
 
-MAX_BATCHES = 2**16  # ids that an aggregate keeps, 2.4 MB of JSON; beyond that, it keeps none
+MAX_BATCHES = 2**16  # largest number of ids in an aggregate, 2.4 MB of JSON; with more, it keeps none
 _ID_BYTES = 16
 
 
@@ -16,14 +16,14 @@ class Batches:
     Parameters
     ----------
     places : dict of bytes to int
-        Ids and their places: 0, 1, ...
+        Ids and their positions: 0, 1, ...
     complete : bool
-        Whether every report is of a batch whose id is known.
+        Whether every report is in a batch with a known id.
     """
 
-    # The ids are the first keys of a dict, which sums share with their larger term and extend: thousands of aggregates
-    # that are added one by one would else copy millions of ids. Of several sums with the same term, the one that takes
-    # the only item of ``_extensible`` extends the dict, and the others copy it. Taking it is atomic.
+    # The ids are the first ``_size`` keys of a dict. A sum shares the dict of its larger term and appends to it:
+    # otherwise, adding thousands of aggregates one by one would copy millions of ids. Only one sum may append to a
+    # given dict: the one that pops the only item of ``_extensible``, which is atomic. Other sums copy the dict.
     __slots__ = ("_extensible", "_places", "_size", "complete")
 
     def __init__(self, places, complete):
@@ -37,7 +37,7 @@ class Batches:
 
     @staticmethod
     def new(n_reports=1):
-        """One batch with an id that no other has: 128 bits from the operating system. No reports need no id."""
+        """One batch with a unique id, 128 bits from the operating system; no id if there are no reports."""
         return Batches({os.urandom(_ID_BYTES): 0} if n_reports else {}, True)
 
     @property
@@ -47,14 +47,14 @@ class Batches:
         return ids if len(ids) == self._size else ids[:self._size]
 
     def merge(self, other, allow_repeats=False):
-        """The batches of a sum.
+        """Batches of the sum of two aggregates.
 
         Parameters
         ----------
         other : Batches
-            Of the other term.
+            Batches of the other aggregate.
         allow_repeats : bool, default=False
-            Whether both may have a batch in common.
+            Whether the two may have a batch in common.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class Batches:
         if len(added) < small._size and not allow_repeats:
             raise InvalidReportError(
                 "These aggregates have a batch of reports in common, and adding it twice would count its clients "
-                "twice. Add each batch once; if it is meant, use merge(other, allow_repeats=True)."
+                "twice. Add each batch once; if this is intended, use merge(other, allow_repeats=True)."
             )
         if size + len(added) > MAX_BATCHES:
             return Batches({}, False)
@@ -92,7 +92,7 @@ def ids_to_text(batches):
 
 
 def batches_from_text(texts, complete):
-    """The batches of a file, or None where the texts cannot be their ids."""
+    """Batches of a file, or None if the texts cannot be ids."""
     if not isinstance(texts, list) or len(texts) > MAX_BATCHES or not isinstance(complete, bool):
         return None
     if not all(isinstance(text, str) and len(text) == 2 * _ID_BYTES for text in texts):
@@ -101,5 +101,5 @@ def batches_from_text(texts, complete):
         ids = {bytes.fromhex(text) for text in texts}
     except ValueError:
         return None
-    whole = len(ids) == len(texts) and all(len(name) == _ID_BYTES for name in ids)
-    return Batches.of(ids, complete) if whole else None
+    valid = len(ids) == len(texts) and all(len(name) == _ID_BYTES for name in ids)
+    return Batches.of(ids, complete) if valid else None

@@ -1,4 +1,4 @@
-"""One category of each client."""
+"""Protocol for one category of each client."""
 
 import math
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.privacy._spending import counting, spend
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
-from skldp.protocols._tallies import MOST_PAIRED, PairTally, RowTally, Tally
+from skldp.protocols._tallies import MAX_PAIRED, PairTally, RowTally, Tally
 
 
 def _without_size(mechanism):
     """Return a constructor that ignores the size of subsets."""
 
     def construct(subset_size, **options):
-        """The mechanism, after a check of the size that it has no use for."""
+        """Construct the mechanism; the size is checked, but not used."""
         if subset_size is not None:
             check_integer(subset_size, "subset_size", 1)
         return mechanism(**options)
@@ -59,7 +59,7 @@ class CategoryProtocol(Protocol):
         categories (see :class:`skldp.mechanisms.SubsetSelection`), so that the description holds the number; it stays
         ``None`` for the other mechanisms.
     n_features : int, default=1
-        Columns of a record; the row is the category.
+        Number of columns of a record; the whole row is the category.
 
     Examples
     --------
@@ -82,11 +82,11 @@ class CategoryProtocol(Protocol):
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
         object.__setattr__(self, "known_categories", _known(self.categories, self.n_features))
         object.__setattr__(self, "categories", tuple(self.known_categories.tolist()))
-        # An impossible size is an error here, not on the first client.
+        # Builds the mechanism, so that an impossible size raises here and not on the first client.
         object.__setattr__(self, "subset_size", self.randomizer.subset_size)
 
     def __getstate__(self) -> Any:
-        # The array says what the tuple says, and there may be millions of categories.
+        # The array repeats the tuple, and there may be millions of categories.
         return {name: value for name, value in super().__getstate__().items() if name != "known_categories"}
 
     @cached_property
@@ -100,7 +100,7 @@ class CategoryProtocol(Protocol):
         return self.categories
 
     def with_width(self, width: int) -> Self:
-        """Return the collection itself: the width of a report does not depend on the number of columns.
+        """Return this protocol: the width of a report does not depend on the number of columns.
 
         Parameters
         ----------
@@ -130,17 +130,17 @@ class CategoryProtocol(Protocol):
 
     @property
     def counts_pairs(self) -> bool:
-        """Whether an aggregate counts pairs of categories in reports: where categories are few."""
-        return self.sends_bits and self.n_categories <= MOST_PAIRED
+        """Whether an aggregate counts pairs of categories in reports, which it does for few categories."""
+        return self.sends_bits and self.n_categories <= MAX_PAIRED
 
     @cached_property
     def randomizer(self):
-        """The mechanism."""
+        """Mechanism that randomises a category."""
         construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
         return construct(epsilon=self.epsilon, n_categories=self.n_categories, subset_size=self.subset_size)
 
     def codes(self, X: ArrayLike) -> np.ndarray:
-        """Numbers of the categories of records, -1 where a record is none of them; no value raises."""
+        """Category numbers of records, -1 for a record that is none of the categories; no value raises."""
         rows = as_table(X, self.n_features)
         if self.n_features > 1:
             return row_codes(rows, self.categories)
@@ -160,7 +160,7 @@ class CategoryProtocol(Protocol):
         yield self.randomizer.randomize(X, random_state).reshape(len(X), self.width)
 
     def aggregate(self, reports: ArrayLike, on_invalid: str = "raise", keep_rows: float = False) -> Aggregate:
-        """Add reports up into the statistic that inference needs.
+        """Add up reports into the statistic that inference needs.
 
         Parameters
         ----------
@@ -169,9 +169,9 @@ class CategoryProtocol(Protocol):
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is left out and counted.
         keep_rows : bool or float, default=False
-            Keep the distinct reports and not only their column sums: what the exact likelihood of subsets and of unary
-            encoding needs. A number is that of the bits up to which they are kept. Randomised response needs counts
-            alone.
+            Whether to keep the distinct reports and not only their column sums. The exact likelihood of subsets and of
+            unary encoding needs them. With a number, they are kept up to that many bits in total. Randomised response
+            needs only the counts.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class CategoryProtocol(Protocol):
         most_bits = 0 if not self.sends_bits else math.inf if keep_rows is True else keep_rows
 
         def tally(rows):
-            """Rows themselves while they are few, else their sums."""
+            """Tally of distinct rows up to ``most_bits`` bits, else of sums."""
             return self._row_tally(rows) if rows.size <= most_bits and most_bits else self._tally(rows)
 
         return self._aggregate(reports, on_invalid, tally)
@@ -193,16 +193,16 @@ class CategoryProtocol(Protocol):
         return self.randomizer.valid(self._as_drawn(reports))
 
     def _as_drawn(self, reports):
-        """Rows of reports in the shape that the mechanism draws them in: a category is a number, not a row."""
+        """Reports in the shape that the mechanism draws: bits are rows, a category is a number."""
         return reports if self.sends_bits else reports[:, 0]
 
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
         return np.eye(self.n_categories, dtype=np.int64)
 
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
-        # The best reports with a given number of ones have them where the slopes are largest.
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        # For a given number of ones, the change is largest with the ones where the slopes are largest.
         fewest, most = self.randomizer.ones_range
         descending = np.sort(slopes, axis=1)[:, ::-1]
         high = np.cumsum(np.pad(descending, ((0, 0), (1, 0))), axis=1)[:, fewest:most + 1].max(axis=1)
@@ -219,10 +219,10 @@ class CategoryProtocol(Protocol):
         return fewest * n_reports <= sum(counts.tolist()) <= most * n_reports
 
     def _possible_pairs(self, tally):
-        """Whether the sums over pairs can be those of reports with a possible number of ones."""
+        """Whether reports with a possible number of ones can have these sums over pairs."""
         fewest, most = self.randomizer.ones_range
-        beside, sums = tally.pairs.sum(axis=1, dtype=object), tally.sums.astype(object)
-        return bool((fewest * sums <= beside).all() and (beside <= most * sums).all())
+        row_sums, sums = tally.pairs.sum(axis=1, dtype=object), tally.sums.astype(object)
+        return bool((fewest * sums <= row_sums).all() and (row_sums <= most * sums).all())
 
     def _tally(self, reports):
         if self.counts_pairs:
@@ -231,7 +231,7 @@ class CategoryProtocol(Protocol):
 
 
 def _known(categories, n_columns):
-    """Return checked categories as a read-only array, whose type does not depend on that of a NumPy list."""
+    """Return checked categories as a read-only array. Its dtype does not depend on that of a NumPy argument."""
     known = check_list(categories, n_columns)
     known = known if known.dtype == object else np.asarray(known.tolist())
     known.flags.writeable = False

@@ -1,6 +1,6 @@
 r"""Public cells in which reports of values are counted.
 
-The counts are all that inference needs: exactly for the square wave, and up to a stated resolution for Laplace and
+The counts are sufficient for inference: exactly for the square wave, and up to a stated resolution for Laplace and
 Gaussian noise. Their number does not grow with the number of clients.
 """
 
@@ -14,9 +14,9 @@ from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
 
-LAPLACE_CELLS = 128  # fewest cells inside the bounds
-LAPLACE_RESOLUTION = 64  # fewest cells in one scale of the noise
-GAUSSIAN_RESOLUTION = 16  # cells in one standard deviation of the noise
+LAPLACE_CELLS = 128  # minimum number of cells inside the bounds
+LAPLACE_RESOLUTION = 64  # minimum number of cells per scale of the noise
+GAUSSIAN_RESOLUTION = 16  # number of cells per standard deviation of the noise
 
 
 class Cells(ABC):
@@ -30,7 +30,7 @@ class Cells(ABC):
     @property
     @abstractmethod
     def report_edges(self):
-        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        """Smallest report of each cell, and the largest possible report plus one, as floats."""
 
     @abstractmethod
     def index(self, reports):
@@ -39,7 +39,7 @@ class Cells(ABC):
 
 @dataclass(frozen=True)
 class SquareWaveCells(Cells):
-    """Every report is a cell of its own: the counts are sufficient."""
+    """One cell for each possible report, so that the counts are sufficient."""
 
     mechanism: SquareWave
 
@@ -50,7 +50,7 @@ class SquareWaveCells(Cells):
 
     @property
     def report_edges(self):
-        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        """Smallest report of each cell, and the largest possible report plus one, as floats."""
         return np.arange(self.n_cells + 1.0) - self.mechanism.half_window
 
     def index(self, reports):
@@ -60,12 +60,12 @@ class SquareWaveCells(Cells):
 
 @dataclass(frozen=True)
 class LaplaceCells(Cells):
-    r"""Cells of 1/128 of the range and 1/64 of the noise scale at most inside the bounds, and one for each tail.
+    r"""Cells of at most 1/128 of the range and 1/64 of the noise scale inside the bounds, and one for each tail.
 
-    Outside the bounds the density of a report is exactly exponential for any records, so that all reports of
-    a tail count as one. Inside, the density is taken at the centre of a cell of width h: a relative error of
+    Outside the bounds the density of a report is exactly exponential for any records, so that each tail needs one
+    cell only. Inside, the density is evaluated at the centre of a cell of width h, with a relative error of
     :math:`\frac{h^2}{24}|p''/p|`, where :math:`p'' = (p - f)/s^2` for records of density f under noise of scale s.
-    For records that spread over a tenth of the range that is below 2e-5 times epsilon.
+    For records that spread over a tenth of the range, that is below 2e-5 times epsilon.
     """
 
     mechanism: Laplace
@@ -78,12 +78,12 @@ class LaplaceCells(Cells):
 
     @property
     def n_cells(self):
-        """Number of cells, the tails included."""
+        """Number of cells, including the tails."""
         return self.mechanism.n_levels // self.cell_width + 3
 
     @property
     def report_edges(self):
-        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        """Smallest report of each cell, and the largest possible report plus one, as floats."""
         low, high = self.mechanism.clamp
         return np.concatenate([[low], self.edges, [high + 1]]).astype(float)
 
@@ -91,19 +91,19 @@ class LaplaceCells(Cells):
         """Number of the cell of each report: the lower tail is 0, the upper tail the last."""
         inside = np.clip(reports.astype(np.intp), -1, self.mechanism.n_levels + 1)
         index = inside // self.cell_width + 1
-        # The floor of a negative quotient is -1 for any width; the upper tail needs a number of its own.
+        # -1 // cell_width is -1 for any width, so the lower tail is cell 0; the upper tail is set separately.
         index[inside > self.mechanism.n_levels] = self.n_cells - 1
         return index
 
     @cached_property
     def edges(self):
-        """First grid point of each inner cell, and the one after the last."""
+        """First grid point of each inner cell, and the last grid point plus one."""
         starts = np.arange(0, self.mechanism.n_levels + 1, self.cell_width)
         return np.append(starts, self.mechanism.n_levels + 1)
 
     @cached_property
     def centres(self):
-        """Natural values at which the density stands for each cell; the bounds stand for the tails."""
+        """Natural values at which the density of each cell is evaluated: its centre, or the bound for a tail."""
         grid = (self.edges[:-1] + self.edges[1:] - 1) / 2
         return np.concatenate([[self.mechanism.bounds[0]], self.mechanism.decode(grid), [self.mechanism.bounds[1]]])
 
@@ -115,10 +115,10 @@ class LaplaceCells(Cells):
 
     @cached_property
     def sizes(self):
-        """What the density at a centre is multiplied by to give the probability of its cell."""
+        """Factor from the density at a centre to the probability of its cell."""
         lower, upper = self.mechanism.bounds
         unit = (upper - lower) / self.mechanism.n_levels
-        # Beyond the bounds the density is exponential, and the cell a whole tail.
+        # An exponential tail has the probability of its density at the bound times the scale.
         return np.concatenate([[self.noise_scale], unit * np.diff(self.edges), [self.noise_scale]])
 
     @cached_property
@@ -134,8 +134,8 @@ class GaussianCells(Cells):
     r"""Cells of 1/16 of the noise's standard deviation over the whole range of reports.
 
     A cell of width h adds a uniform rounding error to the noise. Its variance :math:`h^2/12` is part of
-    ``noise_scale``, so that the density at the centre stands for the cell up to the fourth order: a relative error
-    below :math:`(1/16)^4/2880\,|H_4|`, 5e-9 times a Hermite polynomial of the standardised report.
+    ``noise_scale``, so that the density at the centre is accurate for the cell up to the fourth order: a relative
+    error below :math:`(1/16)^4/2880\,|H_4|`, 5e-9 times a Hermite polynomial of the standardised report.
     """
 
     mechanism: Gaussian
@@ -154,7 +154,7 @@ class GaussianCells(Cells):
 
     @property
     def report_edges(self):
-        """Smallest report of each cell, and the one after the largest report of all, as floats."""
+        """Smallest report of each cell, and the largest possible report plus one, as floats."""
         low, high = self.mechanism.clamp
         return np.append(low + self.cell_width * np.arange(self.n_cells, dtype=float), high + 1)
 
@@ -164,18 +164,18 @@ class GaussianCells(Cells):
 
     @cached_property
     def centres(self):
-        """Natural values at which the density stands for each cell."""
+        """Natural values at which the density of each cell is evaluated."""
         starts = self.mechanism.clamp[0] + np.arange(self.n_cells) * self.cell_width
         return self.offset + self.mechanism.decode(starts + (self.cell_width - 1) / 2)
 
     @property
     def sizes(self):
-        """What the density at a centre is multiplied by to give the probability of its cell."""
+        """Factor from the density at a centre to the probability of its cell."""
         return np.full(self.n_cells, self.centres[1] - self.centres[0])
 
     @property
     def noise_scale(self):
-        """Standard deviation of the noise and of the rounding to cells, on the natural scale."""
+        """Standard deviation of noise plus rounding to cells, on the natural scale."""
         step = self.mechanism.decode(1.0)
         return float(step * np.sqrt(self.mechanism.scale**2 + self.cell_width**2 / 12))
 

@@ -1,4 +1,4 @@
-"""A client that counts what it spends, and answers the same question with the same report."""
+"""A client that counts the budget it spends, and reports the same record only once."""
 
 import math
 import os
@@ -12,32 +12,31 @@ from skldp._validation._door import flat, is_row
 from skldp._validation._parameters import check_positive
 from skldp.exceptions import BudgetError, InvalidParameterError
 from skldp.protocols._base import Protocol
-from skldp.protocols._client_ledger import FileLedger, MemoryLedger, exactly
+from skldp.protocols._client_ledger import FileLedger, MemoryLedger, decimal_fraction
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._regression_protocol import RegressionProtocol
 
 __all__ = ["Client"]
 
-MAX_DELTA = 0.01  # in all, for clients with a ceiling: a large delta is no privacy at any epsilon
+MAX_DELTA = 0.01  # largest total for clients with a ceiling: a large delta is no privacy at any epsilon
 
 
 class Client:
-    """One person's side of collections: it reports, keeps account of the budget, and refuses past a ceiling.
+    """Client of one person: it reports, counts the budget that is spent, and refuses to spend more than a ceiling.
 
     The noise always comes from the operating system. Budgets are added up over all protocols that share a ledger
-    (basic composition), exactly, as the decimal numbers that they are written as.
+    (basic composition). The sums are exact, of the decimal numbers as written.
 
     Parameters
     ----------
     protocol : Protocol, str or bytes
-        What was published, or its JSON text. A protocol without privacy (``epsilon=inf``) is refused.
+        The published protocol, or its JSON text. A protocol without privacy (``epsilon=inf``) is refused.
     ledger : path-like or None, default=None
-        File in which the account is kept, created when there is none; it belongs to one person. Programs lock a second
-        file beside it, with the ending ``.lock``. ``None`` keeps the account in memory, where it is forgotten with
-        this object.
+        File of the account of one person, created if it does not exist. Programs lock a second file next to it, with
+        the suffix ``.lock``. With ``None``, the account is kept in memory and lost with this object.
     max_epsilon : float or None, default=None
         Ceiling of the person: the most that all reports may spend together. A protocol that asks for more is refused
-        at once. With a ceiling, deltas may add up to 0.01 at most. ``None`` only counts.
+        at once. With a ceiling, deltas may add up to 0.01 at most. With ``None``, spending is counted and not limited.
 
     Raises
     ------
@@ -53,24 +52,24 @@ class Client:
 
     Notes
     -----
-    *The same report.* A second request for the same record under the same protocol is answered with the report of the
-    first and costs nothing, so that repeating a question cannot average the noise away. Records are the same when the
-    protocol makes the same values of them: for a :class:`ValueProtocol` the same point of its grid, for a
-    :class:`CategoryProtocol` the same category, otherwise the same numbers. A record that has changed is a new
-    report, and costs its epsilon again; so does the same record under another protocol.
+    *The same report.* A second request for the same record under the same protocol is answered with the first report
+    and costs nothing, so that the noise cannot be averaged away by asking again. Records are the same if the protocol
+    encodes them alike: for a :class:`ValueProtocol` the same point of its grid, for a :class:`CategoryProtocol` the
+    same category, otherwise the same numbers. A changed record gets a new report, and costs its epsilon again; so does
+    the same record under another protocol.
 
-    *What this does not hide.* An aggregator that asks again sees another report, or a refusal, only where the record
-    has changed. The values stay protected; that they have changed does not.
+    *What this does not hide.* An aggregator that asks again gets another report, or a refusal, only if the record has
+    changed. The values stay protected, but the fact that they have changed does not.
 
-    *The file* is JSON, readable by its owner only (mode 0600), replaced as a whole and synced **before** a report is
+    *The file* is JSON, readable by its owner only (mode 0600), replaced atomically and synced **before** a report is
     returned: a crash may count too much, never too little. Programs that share it wait for each other. A ledger that
-    is damaged, foreign, longer than 1 MB or of a later version is an error, and nothing is reported. When it would
-    grow past 1 MB, the oldest reports are left out; what they cost stays counted.
+    is damaged, foreign, longer than 1 MB or of a later version is an error, and nothing is reported. If it would
+    grow past 1 MB, the oldest reports are dropped; their cost stays counted.
 
-    *What the file says about the person.* It has the reports, which the aggregators have as well, and a keyed digest
+    *What the file reveals about the person.* It has the reports, which the aggregators have as well, and a keyed digest
     of each record instead of the record. The key is in the file: somebody who has only a digest, or two ledgers to
     compare, learns nothing, but somebody who has the whole file can try all values of a small domain. Keep it as
-    private as the record. Removing it, or putting an old copy back, makes the client forget what it has spent.
+    private as the record. If it is removed, or replaced by an old copy, the client no longer knows what it has spent.
 
     Examples
     --------
@@ -80,9 +79,9 @@ class Client:
     >>> folder = tempfile.TemporaryDirectory()
     >>> client = Client(published, ledger=os.path.join(folder.name, "spent.json"), max_epsilon=1.0)
     >>> first = client.report(171.5)
-    >>> bool((client.report(171.5) == first).all()), client.spent()    # the same report, and nothing to pay
+    >>> bool((client.report(171.5) == first).all()), client.spent()    # the same report, at no cost
     (True, 0.5)
-    >>> report = client.report(174.0)    # another record is another report
+    >>> report = client.report(174.0)    # another record, another report
     >>> client.spent()
     1.0
     >>> try:
@@ -104,26 +103,26 @@ class Client:
         self._store = MemoryLedger() if ledger is None else FileLedger(ledger)
 
     def report(self, record: Any, y: Any = None) -> np.ndarray:
-        """Return the report of the person's record: the one that was given before, or a new one.
+        """Return the report of the person's record: the earlier one if there is one, or a new one.
 
         Parameters
         ----------
         record : scalar, array-like or dict
-            One record: its value, its row, or a dict whose values are in the order of the columns. No value raises or
+            One record: a value, a row, or a dict with its values in the order of the columns. No value raises or
             warns.
         y : scalar or None, default=None
-            The response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, or the last
-            entry of a list or array.
+            Response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, or the last entry of
+            a list or array.
 
         Returns
         -------
         ndarray of int, shape (1, width)
-            Ready to be sent.
+            Report, ready to be sent.
 
         Raises
         ------
         BudgetError
-            When the person's budget is not enough. Nothing has been drawn then.
+            When the person's budget is not enough. No report is drawn then.
         """
         x, y = self.protocol._plain(*_split_response(self.protocol, record, y))
         if len(x) != 1:
@@ -135,7 +134,7 @@ class Client:
                 self._check_budget(*account.total())
                 report, = self.protocol._draw(x, y, None)
                 account.add(name, self.protocol, report)
-                self._store.save(account)  # before the report leaves: a crash may count too much, never too little
+                self._store.save(account)  # before the report is returned, so that a crash never counts too little
         return report
 
     def spent(self) -> float:
@@ -165,15 +164,15 @@ class Client:
             return tuple(map(_round_up, account.total()))
 
     def _check_budget(self, epsilon, delta):
-        """Refuse a report that would bring these totals past the ceiling."""
+        """Raise an error if a report would bring these totals above the ceiling."""
         if self.max_epsilon is None:
             return
-        if epsilon + exactly(self.protocol.epsilon) > exactly(self.max_epsilon):
+        if epsilon + decimal_fraction(self.protocol.epsilon) > decimal_fraction(self.max_epsilon):
             raise BudgetError(
                 f"Nothing was reported: it would cost epsilon={self.protocol.epsilon!r}, and {_round_up(epsilon)!r} of "
                 f"max_epsilon={self.max_epsilon!r} is spent. Do not answer this request, or raise max_epsilon."
             )
-        if delta + exactly(self.protocol.delta) > exactly(MAX_DELTA):
+        if delta + decimal_fraction(self.protocol.delta) > decimal_fraction(MAX_DELTA):
             raise BudgetError(
                 f"Nothing was reported: it would cost delta={self.protocol.delta!r}, and {_round_up(delta)!r} of "
                 f"{MAX_DELTA} is spent. Do not answer this request, or ask for a protocol with a smaller delta."
@@ -181,12 +180,12 @@ class Client:
 
 
 def _check_protocol(protocol):
-    """A protocol that a client can answer once and for all, from itself or from its JSON text."""
+    """Return a protocol, or read it from its JSON text; raise an error if it has rounds or no privacy."""
     if isinstance(protocol, (str, bytes)):
         protocol = Protocol.from_json(protocol)
     if isinstance(protocol, GradientProtocol):
-        raise InvalidParameterError("A GradientProtocol asks for gradients at the models of a server, which are not "
-                                    "the same question twice. Use GradientClient, and take part once.")
+        raise InvalidParameterError("A GradientProtocol asks for gradients at the models of a server, which change "
+                                    "from round to round. Use GradientClient, and take part once.")
     if not isinstance(protocol, Protocol):
         raise InvalidParameterError(f"protocol must be a Protocol or its JSON text, got {type(protocol).__name__}.")
     if math.isinf(protocol.epsilon):
@@ -196,7 +195,7 @@ def _check_protocol(protocol):
 
 
 def _split_response(protocol, record, y):
-    """A record without its response, and the response, whichever way they were given."""
+    """Return a record without its response, and the response, from any of the accepted forms."""
     has_response = isinstance(protocol, RegressionProtocol)
     if y is not None and not has_response:
         raise ValueError(f"{type(protocol).__name__} has no response: leave y out.")
@@ -205,7 +204,7 @@ def _split_response(protocol, record, y):
         if has_response and y is None and "y" in columns:
             y = flat([columns.pop("y")])
         values = list(columns.values())
-        # A table of lists is another shape, to be told of; a list among values is a value that is none.
+        # If all values are lists, this is a table, whose shape raises an error. A single list is a missing value.
         return values if all(map(is_row, values)) else [flat(values)], y
     is_list = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
     if has_response and y is None and is_list and len(record) == protocol.n_features + 1:
@@ -214,6 +213,6 @@ def _split_response(protocol, record, y):
 
 
 def _round_up(total):
-    """The least float that is written as no less than an exact sum."""
+    """Return the smallest float whose decimal form is at least an exact sum."""
     value = float(total)
-    return value if exactly(value) >= total else math.nextafter(value, math.inf)
+    return value if decimal_fraction(value) >= total else math.nextafter(value, math.inf)

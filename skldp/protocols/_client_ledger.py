@@ -1,4 +1,4 @@
-"""What one person's client has answered and spent: the account, in memory or in a file that programs share."""
+"""Account of the reports and the spending of one person's client, in memory or in a file that programs share."""
 
 import base64
 import contextlib
@@ -14,48 +14,48 @@ import numpy as np
 
 from skldp._validation._limits import MAX_REPORTS
 from skldp.exceptions import InvalidParameterError
+from skldp.protocols._atomic_files import regular_file, try_lock, write_atomically
 from skldp.protocols._description import canonical, parse
-from skldp.protocols._whole_files import regular_file, try_lock, write_whole
 
 FORMAT = "skldp-client-ledger"
 VERSION = 1
 MAX_LEDGER_BYTES = 1 << 20
-LOCK_SECONDS = 10.0  # a write takes about 20 ms, but programs do not wait in turn
+LOCK_SECONDS = 10.0  # a write takes about 20 ms, but waiting programs are not served in order
 _DTYPES = {name: np.dtype(name).newbyteorder("<")
            for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")}
 
 
 class _Damaged(ValueError):
-    """A file that is no ledger; whoever knows its path says so in a sentence."""
+    """A file is not a valid ledger; the caller, which knows its path, raises the error with a message."""
 
 
-def exactly(value):
-    """The number that a float is written as, so that ten times 0.1 is 1."""
+def decimal_fraction(value):
+    """Return the decimal number that a float is written as, exactly, so that ten times 0.1 is 1."""
     return Fraction(repr(float(value)))
 
 
 @dataclass
 class Account:
-    """What one client has spent, and its answers by the digest of the record and protocol they belong to."""
+    """Budget that one client has spent, and its answers by the digest of record and protocol."""
 
     key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     spent: dict = field(default_factory=dict)  # (protocol id, epsilon, delta) -> number of reports
     answers: dict = field(default_factory=dict, repr=False)  # digest -> protocol id, type and bytes of a report
 
     def digest(self, protocol, arrays):
-        """Keyed digest of a protocol and of the plain arrays of a record."""
+        """Keyed digest of a protocol and the plain arrays of a record."""
         state = hashlib.blake2b(protocol.id.encode(), key=self.key, digest_size=16)
         for array in arrays:
             if array.dtype.kind == "f":
-                array = np.where(np.isnan(array), np.nan, array + 0.0)  # one NaN, and one zero
+                array = np.where(np.isnan(array), np.nan, array + 0.0)  # one form of NaN and of zero
             state.update(f"|{array.dtype.str}{array.size}|".encode() + array.tobytes())
         return state.hexdigest()
 
     def total(self):
         """Exact sums of epsilon and of delta over all reports: basic composition."""
         rows = self.spent.items()
-        return (sum((count * exactly(epsilon) for (_, epsilon, _), count in rows), Fraction(0)),
-                sum((count * exactly(delta) for (_, _, delta), count in rows), Fraction(0)))
+        return (sum((count * decimal_fraction(epsilon) for (_, epsilon, _), count in rows), Fraction(0)),
+                sum((count * decimal_fraction(delta) for (_, _, delta), count in rows), Fraction(0)))
 
     def add(self, name, protocol, report):
         """Count a new report, and keep it."""
@@ -66,7 +66,7 @@ class Account:
         self.answers[name] = protocol.id, report.dtype.name, base64.b64encode(data).decode("ascii")
 
     def answer(self, name, protocol):
-        """The report that was given before, or None."""
+        """Return the earlier report, or None."""
         if name not in self.answers:
             return None
         try:
@@ -78,7 +78,7 @@ class Account:
         return report
 
     def to_json(self):
-        """The account as readable text, with a checksum that shows damage."""
+        """Return the account as readable text, with a checksum that detects damage."""
         fields = {
             "format": FORMAT, "version": VERSION, "key": self.key.hex(),
             "spent": [{"protocol": name, "epsilon": epsilon, "delta": delta, "n_reports": count}
@@ -90,7 +90,7 @@ class Account:
 
     @classmethod
     def from_json(cls, text):
-        """Read what :meth:`to_json` wrote."""
+        """Read what :meth:`to_json` returned."""
         fields = parse(text, error=_Damaged)
         if fields.get("format") != FORMAT:
             raise _Damaged
@@ -113,7 +113,7 @@ class Account:
 
 
 class MemoryLedger:
-    """An account that ends with the program."""
+    """An account in memory, which is lost when the program ends."""
 
     def __init__(self):
         self._account = Account()
@@ -121,21 +121,21 @@ class MemoryLedger:
 
     @contextlib.contextmanager
     def open(self):
-        """The account, while nobody else has it."""
+        """Yield the account with exclusive access."""
         with self._lock:
             yield self._account
 
     def save(self, account):
-        """Nothing is to be done."""
+        """Do nothing: the account is in memory already."""
 
 
 class FileLedger:
-    """An account in a file, which is read anew under a lock whenever it is needed.
+    """An account in a file, which is read again under a lock at every use.
 
     Parameters
     ----------
     path : path-like
-        Created when there is none. A file beside it, with the ending ``.lock``, is what programs lock.
+        The file, created if it does not exist. Programs lock a file next to it, with the suffix ``.lock``.
     """
 
     def __init__(self, path):
@@ -148,7 +148,7 @@ class FileLedger:
 
     @contextlib.contextmanager
     def open(self):
-        """The account, while no other program has it."""
+        """Yield the account with exclusive access among programs."""
         with self._locked():
             account = self._read()
             try:
@@ -157,34 +157,34 @@ class FileLedger:
                 raise self._damaged() from None
 
     def save(self, account):
-        """Write the account, and return when it is on the disk. Where it is too long, the oldest answers go."""
+        """Write the account, and return when it is on the disk. If it is too long, the oldest answers are dropped."""
         text = account.to_json().encode()
         while len(text) > MAX_LEDGER_BYTES and len(account.answers) > 1:
-            # What they cost stays counted, so that a record whose answer is gone is paid for again.
+            # Their cost stays counted: a record whose answer was dropped costs its epsilon again.
             del account.answers[next(iter(account.answers))]
             text = account.to_json().encode()
         if len(text) > MAX_LEDGER_BYTES:
             raise InvalidParameterError(f"With this report the ledger would be longer than {MAX_LEDGER_BYTES} bytes. "
                                         "Nothing was reported. Ask for a protocol with shorter reports.")
-        write_whole(self._path, lambda stream: stream.write(text), mode=0o600)
+        write_atomically(self._path, lambda stream: stream.write(text), mode=0o600)
 
     def _read(self):
         try:
             with open(regular_file(self._path), "rb") as stream:
                 text = stream.read(MAX_LEDGER_BYTES + 1)
         except FileNotFoundError:
-            raise self._damaged("is gone") from None
+            raise self._damaged("has disappeared") from None
         if len(text) > MAX_LEDGER_BYTES:
             raise self._damaged(f"is longer than {MAX_LEDGER_BYTES} bytes")
         try:
             return Account.from_json(text)
         except InvalidParameterError:
             raise
-        except Exception:  # whatever a damaged file makes of its reader
+        except Exception:  # a damaged file can raise errors of many types
             raise self._damaged() from None
 
     def _damaged(self, what="is damaged, or another kind of file"):
-        return InvalidParameterError(f"The ledger {self._path!r} {what}, so nobody knows what has been spent. "
+        return InvalidParameterError(f"The ledger {self._path!r} {what}, so what has been spent is not known. "
                                      "Nothing was reported. Restore the file from a copy.")
 
     @contextlib.contextmanager
@@ -207,12 +207,12 @@ class FileLedger:
         except TimeoutError:
             raise
         except OSError as error:
-            raise OSError(error.errno, f"The ledger {self._path!r} cannot be locked, so that two programs could spend "
+            raise OSError(error.errno, f"The ledger {self._path!r} cannot be locked, so two programs could spend "
                                        "the same budget. Nothing was reported. Keep it on a local disk.") from None
 
 
 def _unpack(answer, protocol):
-    """The report of an answer, in the type that it had."""
+    """Return the report of an answer with its original dtype."""
     _, dtype, data = answer
     data = base64.b64decode(data, validate=True)
     if protocol.sends_bits:

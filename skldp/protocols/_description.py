@@ -1,4 +1,4 @@
-"""Protocols as JSON: written, read and refused."""
+"""Protocols as JSON: writing, reading and checks."""
 
 import dataclasses
 import hashlib
@@ -12,30 +12,30 @@ from skldp.protocols._texts import check_text
 FORMAT = "skldp-protocol"
 VERSION = 1
 
-KINDS: dict = {}  # every kind of protocol by its name
+KINDS: dict = {}  # class of protocol by its name
 
-ADDED_LATER = {"subset_size"}  # fields that older files lack; they mean the default
-_LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or whole numbers
+ADDED_LATER = {"subset_size"}  # fields that older files lack, which then have their default
+_LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or integers
 _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
 
 
 def describe(protocol):
-    """The description of a protocol: plain values that JSON can hold."""
-    fields = {field.name: _plain(getattr(protocol, field.name)) for field in dataclasses.fields(protocol)}
+    """Return the description of a protocol: plain values that JSON can hold."""
+    fields = {field.name: _json_value(getattr(protocol, field.name)) for field in dataclasses.fields(protocol)}
     if math.isinf(protocol.epsilon):
         fields["epsilon"] = "inf"
     return {"format": FORMAT, "version": VERSION, "kind": type(protocol).__name__, **fields}
 
 
 def canonical(description):
-    """The text of a description: one and the same wherever it is written."""
+    """Return the text of a description, the same on every machine."""
     return json.dumps(description, sort_keys=True)
 
 
 def digest(protocol):
-    """Digest of the description of a protocol, of 128 bits."""
+    """Digest of the description of a protocol, 128 bits."""
     description = describe(protocol)
-    labels = {name: _in_one_spelling(description[name]) for name in _LABELS & set(description)}
+    labels = {name: _canonical_labels(description[name]) for name in _LABELS & set(description)}
     return _digest({**description, **labels}, 16)
 
 
@@ -45,11 +45,11 @@ def is_id_of(text, description, protocol=None):
     Parameters
     ----------
     text : str
-        An id of today, or one of 64 bits from an older file.
+        An id of 128 bits, or one of 64 bits from an older file.
     description : dict
-        As it stands in the file: what older files leave out, or to choice, is no part of their ids.
+        The description as in the file: the id of an older file covers no missing fields, and no resolved defaults.
     protocol : Protocol or None, default=None
-        What was read from it, whose own id will do: other programs may write 1.0 as 1.
+        Protocol that was read from it. Its own id is accepted too, because other programs may write 1.0 as 1.
 
     Returns
     -------
@@ -66,15 +66,15 @@ def _digest(description, n_bytes):
 
 
 def parse(text, what="a protocol file", error=InvalidParameterError):
-    """A JSON object, or an error in a sentence."""
+    """Return a JSON object as a dict, or raise an error with a message."""
     text = check_text(text, what, error)
     try:
         fields = json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedNameError:
-        raise error(f"This is not {what} of skldp: a name stands in it twice, so that readers could differ on what it "
-                    "says. Pass what skldp wrote, unchanged.") from None
+        raise error(f"This is not {what} of skldp: a name occurs twice in it, so its meaning is ambiguous. "
+                    "Pass what skldp wrote, unchanged.") from None
     except (TypeError, ValueError, RecursionError):
-        raise error(f"This is not {what}: it is no JSON. It may have been cut short. "
+        raise error(f"This is not {what}: it is not JSON. It may have been cut short. "
                     "Pass the whole text of the file, not its path.") from None
     if not isinstance(fields, dict):
         raise error(f"This is not {what}: it is JSON of another kind. Pass what to_json returned, unchanged.")
@@ -82,13 +82,13 @@ def parse(text, what="a protocol file", error=InvalidParameterError):
 
 
 def check_format(fields, name, what, error=InvalidParameterError):
-    """Take format and version off a description, or say why it cannot be read."""
+    """Remove format and version from a description, or raise an error if they cannot be read."""
     if fields.pop("format", None) != name:
         raise error(f'This is not {what} of skldp: its "format" is missing or foreign. '
                     "Pass what skldp wrote, unchanged.")
     version = fields.pop("version", None)
-    if type(version) is not int:  # JSON's true is 1 to Python
-        raise error(f"This is {what} without a version, or its version is no number; this skldp reads version "
+    if type(version) is not int:  # isinstance would accept true
+        raise error(f"This is {what} without a version, or its version is not a number; this skldp reads version "
                     f"{VERSION}. Pass what skldp wrote, unchanged.")
     if version != VERSION:
         raise error(f"This is {what} of version {version!r}; this skldp reads version {VERSION}. "
@@ -107,14 +107,14 @@ def _without_repeats(pairs):
 
 
 def protocol_from(description, simulated=False):
-    """The protocol of a description.
+    """Return the protocol of a description.
 
     Parameters
     ----------
     description : dict
-        What :func:`describe` returned, after a way through JSON.
+        What :func:`describe` returned, as read from JSON.
     simulated : bool, default=False
-        Whether to read a protocol without noise, which no client may.
+        Whether a protocol without noise is accepted, which a client must not use.
 
     Returns
     -------
@@ -128,9 +128,9 @@ def protocol_from(description, simulated=False):
         raise InvalidParameterError("This protocol file is of a kind that this version of skldp does not know. "
                                     "Upgrade skldp, or ask whoever published it for another.")
     known = {field.name for field in dataclasses.fields(kind)}
-    strange = ", ".join(sorted((set(fields) ^ known) - (ADDED_LATER & known)))
-    if strange:
-        raise InvalidParameterError(f"This protocol file has missing or unknown fields: {strange}. "
+    unexpected = ", ".join(sorted((set(fields) ^ known) - (ADDED_LATER & known)))
+    if unexpected:
+        raise InvalidParameterError(f"This protocol file has missing or unknown fields: {unexpected}. "
                                     "Use the file as it was published, with the version of skldp that wrote it.")
     if fields.get("epsilon") == "inf":
         if not simulated:
@@ -142,8 +142,8 @@ def protocol_from(description, simulated=False):
         raise
     except (TypeError, ValueError, ArithmeticError, RecursionError):
         raise InvalidParameterError("This protocol file has a field of an impossible kind or size. "
-                                    "Publish the protocol anew.") from None
-    # JSON as Python reads it knows infinity under more than one name.
+                                    "Publish the protocol again.") from None
+    # Python's JSON reader accepts other spellings of infinity, too.
     if math.isinf(protocol.epsilon) and not simulated:
         raise _no_privacy()
     return protocol
@@ -157,19 +157,19 @@ def _no_privacy():
 
 
 def _freeze(value):
-    """JSON knows lists only; a description is made of tuples."""
+    """Return lists as tuples: JSON has only lists, a protocol has tuples."""
     return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
-def _in_one_spelling(value):
-    """Labels that are equal, such as 1, 1.0 and true, as one of them."""
+def _canonical_labels(value):
+    """Return labels with one form for equal ones, such as 1, 1.0 and true."""
     if isinstance(value, tuple):
-        return tuple(map(_in_one_spelling, value))
+        return tuple(map(_canonical_labels, value))
     return int(value) if isinstance(value, int) or isinstance(value, float) and value.is_integer() else value
 
 
-def _plain(value):
-    """A value that JSON can hold: NumPy's numbers are not."""
+def _json_value(value):
+    """Return a value that JSON can hold, which NumPy's numbers are not."""
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(_json_value, value))
     return value.item() if hasattr(value, "item") else value

@@ -1,4 +1,4 @@
-"""Losses of one client: the domain of the response, its target, and the slope in the prediction."""
+"""Losses of one client: the domain of the response, its target, and the derivative of the loss."""
 
 from abc import ABC, abstractmethod
 from numbers import Real
@@ -21,15 +21,15 @@ class Loss(ABC):
 
     @abstractmethod
     def check_domain(self, classes, bounds_y):
-        """Return the checked classes and bounds of the response; ``None`` for the one that is not used."""
+        """Return the checked classes and the checked bounds of the response; the one that is not used is ``None``."""
 
     @abstractmethod
     def targets(self, protocol, y):
-        """Targets in [-1, 1] of responses of any value."""
+        """Targets in [-1, 1] of responses, which may have any value."""
 
     @abstractmethod
     def slope(self, target, prediction):
-        """Derivative of the loss in the prediction."""
+        """Derivative of the loss with respect to the prediction."""
 
 
 class LogisticLoss(Loss):
@@ -38,7 +38,7 @@ class LogisticLoss(Loss):
     curvature = 0.25
 
     def check_domain(self, classes, bounds_y):
-        """Return the two labels, and no bounds."""
+        """Return the two labels, and ``None`` for the bounds."""
         return _check_classes(classes), None
 
     def targets(self, protocol, y):
@@ -46,21 +46,21 @@ class LogisticLoss(Loss):
         return np.array([-1.0, 1.0, 0.0])[category_codes(y, check_list(protocol.classes))]
 
     def slope(self, target, prediction):
-        """Derivative of the loss in the prediction."""
+        """Derivative of the loss with respect to the prediction."""
         return -target * expit(-target * prediction)
 
 
 class SquaredLoss(Loss):
-    """Half the square of the error of a response in public bounds."""
+    """Half the squared error of a response in public bounds."""
 
     curvature = 1.0
 
     def check_domain(self, classes, bounds_y):
-        """Return no labels, and the bounds."""
+        """Return ``None`` for the labels, and the bounds."""
         return None, check_bounds(bounds_y, "bounds_y")
 
     def targets(self, protocol, y):
-        """Targets in [-1, 1], the midpoint of the bounds for a missing response."""
+        """Targets in [-1, 1]; a missing response becomes the midpoint of the bounds."""
         lower, upper = protocol.bounds_y
         centre, scale = protocol.response_scale
         y = as_floats(y)
@@ -68,7 +68,7 @@ class SquaredLoss(Loss):
         return (y - centre) / scale
 
     def slope(self, target, prediction):
-        """Derivative of the loss in the prediction."""
+        """Derivative of the loss with respect to the prediction."""
         return prediction - target
 
 

@@ -1,4 +1,4 @@
-"""The public model that clients are sent."""
+"""Public model that the server sends to clients."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from skldp.protocols._description import parse
 
 @dataclass(frozen=True)
 class GradientModel:
-    """The public model that one group of clients is sent.
+    """Public model that the server sends to one group of clients.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class GradientModel:
     round : int
         Number of rounds before this one.
     theta : tuple of float
-        Parameters in the scaled coordinates of :class:`GradientProtocol`, the constant's last.
+        Parameters in the scaled coordinates of :class:`GradientProtocol`, with that of the constant last.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class GradientModel:
 
     @staticmethod
     def from_json(text: str | bytes) -> "GradientModel":
-        """Read a model.
+        """Read a model from JSON text.
 
         Parameters
         ----------
@@ -70,19 +70,19 @@ class GradientModel:
         theta = fields["theta"]
         if not isinstance(theta, list) or not all(type(value) in (int, float) for value in theta):
             raise _no_model()
-        number = check_integer(fields["round"], "round", 0, MAX_REPORTS)  # no round is without a report
+        number = check_integer(fields["round"], "round", 0, MAX_REPORTS)  # each round has at least one report
         try:
             return GradientModel(fields["protocol_id"], number, tuple(map(float, theta)))
-        except OverflowError:  # a whole number that no float holds
+        except OverflowError:  # an integer above the largest float
             raise _no_model() from None
 
 
 def _no_model():
-    return InvalidParameterError("This is no model: it must be the JSON text that a server sent.")
+    return InvalidParameterError("This is not a model: it must be the JSON text that a server sent.")
 
 
 def _check_length(theta):
-    """Refuse a model with more parameters than any protocol has, before they become floats."""
+    """Raise an error for more parameters than any protocol has, before they become floats."""
     if hasattr(theta, "__len__") and len(theta) > MAX_FEATURES + 1:
-        raise InvalidParameterError(f"The model has {len(theta)} parameters, and a protocol has at most "
+        raise InvalidParameterError(f"The model has {len(theta)} parameters, but a protocol has at most "
                                     f"{MAX_FEATURES} features and a constant. Ask the server for another.")

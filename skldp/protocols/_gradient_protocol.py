@@ -1,4 +1,4 @@
-"""The gradient of each client's loss at a public model."""
+"""Protocol for the gradient of each client's loss at a public model."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,34 +24,34 @@ from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box, within_sphere
 from skldp.protocols._tallies import Tally
 
-_LARGEST_PREDICTION = 1e150  # a hostile model predicts no more than this, so that no product overflows
+_LARGEST_PREDICTION = 1e150  # predictions of a hostile model are clipped to this, so that no product overflows
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientProtocol(Protocol):
-    r"""Each client sends the noisy gradient of its own loss at the model that it was sent.
+    r"""Each client sends the noisy gradient of its own loss at the model that it received.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of a client, who takes part once.
+        Budget of a client, which takes part once.
     delta : float, default=1e-5
         Failure probability of a client; used by Gaussian noise, 0 for the sphere.
     data_norm : float, default=1.0
         Public radius R; records are clipped to the ball :math:`\|x\|_2 \le R`.
     loss : {"logistic", "squared"}, default="logistic"
-        Which loss.
+        Loss of a client.
     classes : tuple, default=(-1, 1)
         The two public labels of the logistic loss, the negative one first.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response of the squared loss; responses are clipped to it.
     mechanism : {"gaussian", "sphere"}, default="gaussian"
-        How the gradient is randomised: Gaussian noise of sensitivity ``2 * clip_norm``, or the sphere, which is pure
-        epsilon.
+        How the gradient is randomised: Gaussian noise for the sensitivity ``2 * clip_norm``, or the sphere, which is
+        pure epsilon.
     clip_norm : float, default=1.0
         Public norm C to which gradients are clipped. The noise is proportional to it.
     fit_intercept : bool, default=True
-        Whether there is a constant beside the features.
+        Whether the model has an intercept.
     n_features : int, default=1
         Length of x.
 
@@ -60,16 +60,16 @@ class GradientProtocol(Protocol):
     *Coordinates.* With :math:`u = x/R`, :math:`\tilde u = (u, 1)` (:math:`\tilde u = u` without intercept) and the
     parameters :math:`\theta`, the losses are :math:`\log(1 + e^{-t\theta\cdot\tilde u})` with the label
     :math:`t = \pm 1`, and :math:`\frac12(\theta\cdot\tilde u - t)^2` with :math:`t = (y - c)/h`, c the midpoint and h
-    half the width of ``bounds_y``; without intercept c = 0 and h the larger end, so that a model through the origin
-    stays one. All are public constants.
+    half the width of ``bounds_y``. Without intercept c = 0 and h is the larger absolute bound, so that the model goes
+    through the origin on both scales. All are public constants.
 
     *Report.* The gradient, :math:`-t\,\sigma(-t\theta\cdot\tilde u)\tilde u` or
     :math:`(\theta\cdot\tilde u - t)\tilde u`, is clipped to norm C, rounded to integers of norm at most :math:`2^{16}`
-    (checked in integers) and randomised. Any two gradients are at most 2C apart for any model, so each report
-    is private against a server that chooses its models at will.
+    (checked in integers) and randomised. Any two clipped gradients are at most 2C apart for any model, so each report
+    is private against a server that chooses its models freely.
 
-    *Strange records.* No value raises: a missing feature is 0, a missing response the midpoint of its bounds, and an
-    unknown label has the gradient 0, which says nothing.
+    *Records outside the domain.* No value raises: a missing feature becomes 0, a missing response becomes the midpoint
+    of its bounds, and an unknown label has the gradient 0, which carries no information.
 
     References
     ----------
@@ -79,7 +79,7 @@ class GradientProtocol(Protocol):
     --------
     >>> from skldp.protocols import GradientProtocol, Protocol
     >>> protocol = GradientProtocol(epsilon=1.0, mechanism="sphere", n_features=3)
-    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.1, -0.5, 0.3], 1)  # at the start
+    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.1, -0.5, 0.3], 1)  # at the first model
     >>> report.shape, protocol.check(report)
     ((1, 5), array([ True]))
     """
@@ -103,13 +103,13 @@ class GradientProtocol(Protocol):
         object.__setattr__(self, "clip_norm", check_positive(self.clip_norm, "clip_norm"))
         object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        randomizer = self.randomizer  # an impossible budget is an error here, not on the first client
+        randomizer = self.randomizer  # an impossible budget raises here, not on the first client
         object.__setattr__(self, "epsilon", randomizer.epsilon)
         object.__setattr__(self, "delta", randomizer.delta)
 
     @cached_property
     def id(self) -> str:
-        """Digest of the description; kept, because every model carries it."""
+        """Digest of the description; cached, because every model contains it."""
         return super().id
 
     @property
@@ -119,7 +119,7 @@ class GradientProtocol(Protocol):
 
     @cached_property
     def randomizer(self) -> Gaussian | Sphere:
-        """The mechanism."""
+        """Mechanism that randomises a gradient."""
         construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
         return construct(epsilon=self.epsilon, delta=self.delta, norm=self.clip_norm, n_features=self.dimension)
 
@@ -154,7 +154,7 @@ class GradientProtocol(Protocol):
         return self.classes
 
     def with_width(self, width: int) -> Self:
-        """Return the same collection for the number of features whose reports have a given width.
+        """Return the same collection with the number of features that gives reports of a given width.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class GradientProtocol(Protocol):
         return self._replace(n_features=width - self.width + self.n_features)
 
     def start(self) -> GradientModel:
-        """The model of the first round: nothing is known.
+        """Return the model of the first round, with all parameters zero.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class GradientProtocol(Protocol):
         return GradientModel(self.id, 0, (0.0,) * self.dimension)
 
     def natural(self, theta: ArrayLike) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept, on the scale of the records, of parameters in scaled coordinates.
+        """Return coefficients and intercept on the scale of the records, from parameters in scaled coordinates.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class GradientProtocol(Protocol):
         return theta[:self.n_features] * (scale / self.data_norm), float(intercept)
 
     def gradient(self, X: ArrayLike, y: ArrayLike, theta: ArrayLike) -> np.ndarray:
-        """Gradients of the clients' losses before they are clipped. They are private.
+        """Gradients of the clients' losses before clipping and noise. They are private data.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class GradientProtocol(Protocol):
         Parameters
         ----------
         aggregate : Aggregate
-            What :meth:`aggregate` returned; of at least one report.
+            What :meth:`aggregate` returned, with at least one report.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class GradientProtocol(Protocol):
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None, random_state: RandomState = None,
                   model: GradientModel | None = None) -> np.ndarray:
-        """Randomise the gradients of records: the client's half. Asking a client again spends its budget again.
+        """Randomise the gradients of records, on the client. Asking a client again spends its budget again.
 
         Parameters
         ----------
@@ -240,9 +240,9 @@ class GradientProtocol(Protocol):
         y : array-like of shape (n,), or scalar
             Labels or responses. No value of X or y raises or warns.
         random_state : None or a seed
-            ``None`` is the operating system's entropy. Anything else is a simulation that protects nobody, and warns.
+            ``None`` is the operating system's entropy. Anything else is for simulations, protects nobody, and warns.
         model : GradientModel or None
-            The model that the server sent; ``None`` is the start.
+            The model that the server sent; ``None`` is the first model.
 
         Returns
         -------
@@ -267,13 +267,13 @@ class GradientProtocol(Protocol):
         spend(self.epsilon, self.delta, X)
         codes, target = encode_ball(X, self.data_norm), y
         if random_state is not None:
-            # The model and its round belong to the key: two rounds never share noise, for any records.
+            # The model and its round are part of the key, so that no two rounds share noise, for any records.
             random_state = word_source(random_state, repr(self), f"round {number}", theta, codes, target)
         yield self.randomizer.randomize(self._gradient(codes, target, theta), random_state)
 
     def _parameters(self, model):
         model = self.start() if model is None else model
-        # The id is kept, so that it is compared first; servers of earlier versions send ids of 64 bits.
+        # The cached id is compared first; servers of earlier versions send ids of 64 bits.
         own = model.protocol_id == self.id or is_id_of(model.protocol_id, describe(self))
         if not own or len(model.theta) != self.dimension:
             raise InvalidParameterError("This model belongs to another protocol. Ask the server for the right one.")
@@ -308,7 +308,7 @@ def _sphere(delta, **options):
 
 
 def _within_clamps(sums, n_reports, gaussian):
-    """Whether sums can be those of ``n_reports`` valid reports with Gaussian noise."""
+    """Whether ``n_reports`` valid reports with Gaussian noise can have these sums."""
     return within_box(sums, n_reports * gaussian.clamp[1])
 
 

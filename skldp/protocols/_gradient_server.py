@@ -1,4 +1,4 @@
-"""The two sides of private gradient descent: a client that sends one report, a server that steps with their mean."""
+"""Client and server of private gradient descent: a client sends one report, the server steps along their mean."""
 
 import math
 from collections.abc import Iterable
@@ -26,23 +26,23 @@ def _optimal(server, number, n_reports):
     if n_reports == 0:
         return 0.0
     second_moment = server.protocol.report_variance / n_reports
-    wanted = server.eta0 / math.sqrt(second_moment * max(server.n_rounds, number))
-    return min(1 / server.protocol.smoothness, wanted)
+    step = server.eta0 / math.sqrt(second_moment * max(server.n_rounds, number))
+    return min(1 / server.protocol.smoothness, step)
 
 
 SCHEDULES = {"constant": _constant, "invscaling": _invscaling, "optimal": _optimal}
 
 
 class GradientClient:
-    """What runs on a client: it answers one model with one report.
+    """Client of private gradient descent, which answers a model with one report.
 
-    It keeps no record and does not count its answers. **A person answers once**: a second answer spends the budget a
+    It stores nothing and does not count its answers. **A person answers once**: a second answer spends the budget a
     second time.
 
     Parameters
     ----------
     protocol : GradientProtocol or str
-        The public description, or its JSON text.
+        The published protocol, or its JSON text.
 
     Examples
     --------
@@ -66,11 +66,11 @@ class GradientClient:
         Parameters
         ----------
         model : GradientModel or str
-            What the server's ``round()`` gave, or its JSON text.
+            What the server's ``round()`` returned, or its JSON text.
         x : array-like of shape (n_features,) or (n, n_features)
             The record, or the records of several people. No value raises or warns.
         y : scalar or array-like of shape (n,)
-            Its label or response.
+            Label or response of each record.
 
         Returns
         -------
@@ -85,53 +85,53 @@ class GradientClient:
 
 
 class GradientServer:
-    r"""What the aggregator runs: it sends a model, collects a group's reports, and steps with their mean.
+    r"""Server of private gradient descent: it sends a model, collects a group's reports, and steps along their mean.
 
     Parameters
     ----------
     protocol : GradientProtocol
-        The public description.
+        The published protocol.
     learning_rate : {"optimal", "constant", "invscaling"}, default="optimal"
-        The schedule of the steps, see Notes.
+        Schedule of the step sizes, see Notes.
     eta0 : float, default=1.0
         Scale of the steps.
     power_t : float, default=0.5
         Exponent of "invscaling".
     average : bool or int, default=False
-        Whether the result is the mean of the models after all rounds; an integer above 1 starts the mean once that
-        many reports have come. The model that is sent is the current one in any case.
+        Whether the result is the mean of the models after all rounds; an integer above 1 starts the mean after that
+        many reports. The model that is sent to clients is always the current one.
     n_rounds : int or None, default=None
-        Planned number T of rounds, which "optimal" divides its steps by; ``None`` when it is not known.
+        Planned number T of rounds, on which the steps of "optimal" depend; ``None`` if it is not known.
 
     Attributes
     ----------
     theta : ndarray of shape (dimension,)
         The current model in scaled coordinates.
     n_rounds_done, n_reports, n_rejected : int
-        Rounds, valid reports and refused reports so far.
+        Numbers of rounds, of valid reports and of rejected reports so far.
     loss_curve : list of float
-        For the model that each round was sent, an estimate of how far its mean loss lies below that of the start.
+        Estimated mean loss of the model that was sent in each round, minus that of the first model.
 
     Notes
     -----
-    Round t = 1, 2, ... moves :math:`\theta \leftarrow \theta - \eta_t\hat g_t`, :math:`\hat g_t` the mean of the
-    group's decoded reports, with
+    Round t = 1, 2, ... updates :math:`\theta \leftarrow \theta - \eta_t\hat g_t`, with :math:`\hat g_t` the mean of
+    the group's decoded reports and
 
     - "constant": :math:`\eta_t = \eta_0`;
     - "invscaling": :math:`\eta_t = \eta_0/t^{p}`, p = ``power_t``;
     - "optimal": :math:`\eta_t = \min(1/L,\ \eta_0/\sqrt{v_t\max(T, t)})` with
       :math:`v_t = (C^2 + m\tau^2)/n_t` for :math:`n_t` reports of m entries, clipped to norm C, with noise variance
-      :math:`\tau^2`, and L the largest curvature of a client's loss. This is the step that minimises the bound on the
-      regret of stochastic gradients for a solution at distance :math:`\eta_0`. All in it is public. Since the noise
-      of all rounds adds up to a vector of length about :math:`\eta_0` whatever epsilon and the group size are,
-      :math:`\eta_0` says how much noise the model may contain.
+      :math:`\tau^2`, and L the largest curvature of a client's loss. This step minimises the bound on the regret of
+      stochastic gradients for a solution at distance :math:`\eta_0`. All its terms are public. The noise of all rounds
+      adds up to a vector of length about :math:`\eta_0` for any epsilon and group size, so :math:`\eta_0` sets how
+      much noise the model may contain.
 
-    A round without a single valid report moves nothing.
+    A round without valid reports leaves the model unchanged.
 
-    *Loss curve.* The loss is never reported, but its change can be estimated from what is, free of charge: by
+    *Loss curve.* The loss is never reported, but its change can be estimated from the gradients at no extra budget: by
     convexity :math:`f(\theta_t) - f(\theta_{t-1}) \le \langle\nabla f(\theta_t), \theta_t - \theta_{t-1}\rangle`, and
     the right-hand side is estimated without bias by the next group's mean, whose noise is independent of both models.
-    The curve adds these up; clipped gradients make it a little flat.
+    The curve adds these up. Clipping of the gradients makes it slightly too flat.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class GradientServer:
         self._n_averaged = 0
 
     def round(self) -> GradientModel:
-        """The public model that the next group is sent.
+        """Return the public model for the next group.
 
         Returns
         -------
@@ -174,12 +174,12 @@ class GradientServer:
         return GradientModel(self.protocol.id, self.n_rounds_done, tuple(self.theta.tolist()))
 
     def step(self, reports: ArrayLike | Iterable, on_invalid: str = "raise") -> "GradientServer":
-        """Move the model by the mean of a group's reports.
+        """Update the model with the mean of a group's reports.
 
         Parameters
         ----------
         reports : array-like of int, shape (n, width), or a list of reports
-            What clients answered to the last model; clients that did not answer are left out.
+            Answers of clients to the last model, without the clients that did not answer.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is left out and counted.
 
@@ -201,14 +201,14 @@ class GradientServer:
         return self
 
     def step_size(self, number: int, n_reports: int) -> float:
-        r"""The step :math:`\eta_t` of a round.
+        r"""Step size :math:`\eta_t` of a round.
 
         Parameters
         ----------
         number : int
-            Which round, t = 1, 2, ...
+            Number t = 1, 2, ... of the round.
         n_reports : int
-            Valid reports in it.
+            Number of valid reports in it.
 
         Returns
         -------
@@ -217,7 +217,7 @@ class GradientServer:
         return SCHEDULES[self.learning_rate](self, number, n_reports)
 
     def result(self) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept on the scale of the records: of the current model, or of the mean.
+        """Return coefficients and intercept on the scale of the records, of the current or the mean model.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Noisy records with their randomised labels."""
+"""Protocol for noisy records with randomised labels."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +23,10 @@ class LabelRecordProtocol(LabelledProtocol):
     delta : float, default=1e-5
         Failure probability of a client.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are shortened.
+        Public bound on the Euclidean norm of x; longer records are clipped to it.
     classes : tuple, default=(0, 1)
-        The two public labels, which are put in order: the later one is 1 and the other -1. A label that is none of
-        them is replaced by either, at random.
+        The two public labels, which are sorted: the first is encoded as -1 and the second as 1. Any other label is
+        replaced by one of the two at random.
     budget_split : float, default=0.5
         Share of epsilon that the label gets.
     n_features : int, default=1
@@ -48,28 +48,28 @@ class LabelRecordProtocol(LabelledProtocol):
 
     def __post_init__(self):
         self._check_domain()
-        randomizer = self.randomizer  # an impossible budget is an error here, not on the first client
+        randomizer = self.randomizer  # an impossible budget raises here, not on the first client
         for name in ("epsilon", "delta", "budget_split"):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
     def has_intercept(self) -> bool:
-        """Records tell an intercept, whether a model has one or not."""
+        """Whether the reports can be used to estimate an intercept: always."""
         return True
 
     @property
     def keeps_reports(self) -> bool:
-        """Whether an aggregate keeps the reports themselves: it does."""
+        """Whether an aggregate keeps the reports themselves: always."""
         return True
 
     @cached_property
     def randomizer(self):
-        """The mechanism."""
+        """Mechanism that randomises a record with its label."""
         return LabelledRecord(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features,
                               budget_split=self.budget_split)
 
     def extreme_reports(self):
-        """Records at corners and faces of the box of all reports, and half way there, with either label."""
+        """Reports at corners and face centres of the box of valid reports, and halfway to them, with either label."""
         d, top = self.n_features, self.randomizer.vector.clamp[1]
         signs = np.random.default_rng(0).choice([-1, 1], size=(_N_CORNERS, d))
         directions = np.concatenate([np.eye(d, dtype=int), -np.eye(d, dtype=int), signs, -signs])

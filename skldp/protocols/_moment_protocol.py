@@ -1,4 +1,4 @@
-"""Second moments of each client's record and response."""
+"""Protocols for second moments of each client's record and response."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ DEFAULT_WEIGHT = math.sqrt(0.5)
 
 @dataclass(frozen=True, kw_only=True)
 class _Moments(RegressionProtocol):
-    """What protocols of moments share, for any kind of response."""
+    """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
     y_weight: float = DEFAULT_WEIGHT
@@ -26,7 +26,7 @@ class _Moments(RegressionProtocol):
     labelled: ClassVar[bool] = False
 
     def _check_moments(self):
-        randomizer = self.randomizer  # an impossible budget or weight is an error here, not on the first client
+        randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
         for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
             object.__setattr__(self, name, getattr(randomizer, name))
 
@@ -43,7 +43,7 @@ class _Moments(RegressionProtocol):
 
     @property
     def randomizer(self):
-        """The mechanism."""
+        """Mechanism that randomises the moments."""
         return self._reports.mechanism
 
     def mean_moments(self, tally: Tally) -> np.ndarray:
@@ -51,17 +51,17 @@ class _Moments(RegressionProtocol):
         mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
         return self.randomizer.decode(mean[None])[0]
 
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
-        return self._reports.probes()
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
+        return self._reports.directions()
 
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
-        return self._reports.reach(slopes)
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        return self._reports.extreme_effects(slopes)
 
     def _possible(self, tally):
-        whole = tally.sums.shape == (self.width,) and tally.sums.dtype == object
-        return whole and self._reports.possible(tally)
+        well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
+        return well_formed and self._reports.possible(tally)
 
     def _tally(self, reports):
         return Tally(len(reports), column_sums(reports))
@@ -78,14 +78,14 @@ class MomentProtocol(BoundedProtocol, _Moments):
     delta : float, default=1e-5
         Failure probability of a client; used by Gaussian noise, 0 for the sphere.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are shortened.
+        Public bound on the Euclidean norm of x; longer records are clipped to it.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response.
     mechanism : {"sphere", "gaussian"}, default="sphere"
         How the moments are randomised.
     y_weight, intercept_weight : float, default=sqrt(1/2)
-        Weights of the response and of the constant, where x has length 1 at most: the larger, the less noise on the
-        moments with that entry and the more on the others. ``intercept_weight=0`` leaves the constant out.
+        Weights of the response and of the constant, relative to x, which has length 1 at most. A larger weight means
+        less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
     n_features : int, default=1
         Length of x.
 
@@ -114,10 +114,10 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
     delta : float, default=1e-5
         Failure probability of a client; used by Gaussian noise, 0 for the sphere.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are shortened.
+        Public bound on the Euclidean norm of x; longer records are clipped to it.
     classes : tuple, default=(0, 1)
-        The two public labels, which are put in order: the later one is 1 and the other -1. A label that is none of
-        them is replaced by either, at random.
+        The two public labels, which are sorted: the first is encoded as -1 and the second as 1. Any other label is
+        replaced by one of the two at random.
     mechanism : {"sphere", "gaussian"}, default="sphere"
         How the moments are randomised.
     y_weight, intercept_weight : float, default=sqrt(1/2)

@@ -1,4 +1,4 @@
-"""What the name of a mechanism of moments stands for: its randomiser, and what sums of its reports can be."""
+"""Mechanisms of moments by name: the randomiser, and the sums that its reports can have."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ class MomentReports(ABC):
     @classmethod
     @abstractmethod
     def of(cls, delta, **options):
-        """Reports by a mechanism with the given options."""
+        """Return the reports of a mechanism with the given options."""
 
     @abstractmethod
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
 
     @abstractmethod
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
 
     @abstractmethod
     def possible(self, tally):
@@ -40,16 +40,16 @@ class SphereReports(MomentReports):
 
     @classmethod
     def of(cls, delta, **options):
-        """Reports by :class:`SphereMoments`, which is pure: delta is not used."""
+        """Return the reports of :class:`SphereMoments`, which is pure: delta is not used."""
         return cls(SphereMoments(**options))
 
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
         return RESOLUTION * np.eye(self.mechanism.width, dtype=np.int64)
 
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
-        size = np.sqrt(np.vecdot(slopes, slopes))  # the probes are as long as the radius of the sphere
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        size = np.sqrt(np.vecdot(slopes, slopes))  # each direction has the length of the sphere's radius
         return -size, size
 
     def possible(self, tally):
@@ -58,20 +58,20 @@ class SphereReports(MomentReports):
 
 
 class GaussianReports(MomentReports):
-    """Reports in a box of integers, products of records with clamped noise."""
+    """Reports in a box of integers: products of records with clamped noise."""
 
     @classmethod
     def of(cls, delta, **options):
-        """Reports by :class:`GaussianMoments`."""
+        """Return the reports of :class:`GaussianMoments`."""
         return cls(GaussianMoments(delta=delta, **options))
 
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
         return np.diag(self.mechanism.clamp)
 
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
-        size = np.abs(slopes).sum(axis=1)  # the probes are as long as the half-widths of the box
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        size = np.abs(slopes).sum(axis=1)  # each direction has the length of a half-width of the box
         return -size, size
 
     def possible(self, tally):
@@ -80,14 +80,14 @@ class GaussianReports(MomentReports):
         if mechanism.private:
             scale = mechanism.scale / mechanism._isometry
             return within_box(tally.sums, largest_noisy_sums(n_reports, mechanism.clamp, mechanism._largest, scale))
-        # Without noise, these are sums of products of records, whose x has a length of at most MOMENT_RADIUS.
+        # Without noise, these are sums of products of records, in which x has length at most MOMENT_RADIUS.
         trace = sum(tally.sums[:mechanism.n_features].tolist())
         largest = mechanism.clamp.astype(object) * n_reports
         return (within_box(tally.sums, largest) and trace <= n_reports * MOMENT_RADIUS**2
                 and is_gram_matrix(self._products(tally)))
 
     def _products(self, tally):
-        """Sums of products of records without noise as a symmetric matrix, constants put back."""
+        """Sums of products of records without noise, as a symmetric matrix with the constant entries filled in."""
         mechanism = self.mechanism
         products = np.zeros((mechanism.order, mechanism.order), dtype=object)
         rows, columns = mechanism.places

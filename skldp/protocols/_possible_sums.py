@@ -1,4 +1,4 @@
-"""What sums of reports can be: tests in whole numbers, and in floats only with a margin for their rounding."""
+"""Tests of whether sums of reports are possible, in integers, or in floats with a margin for rounding."""
 
 import math
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from skldp.exceptions import InvalidReportError
 
-_REACH = 11.0  # standard deviations; a sum of Gaussian noise is farther off once in 1e26 sums
-_BLOCK_ROWS = 1 << 20  # rows whose sums fit int64 for any budget: entries of reports are below 2**43
+_N_DEVIATIONS = 11.0  # a sum of Gaussian noise is more standard deviations from its mean once in 1e26 sums
+_BLOCK_ROWS = 1 << 20  # rows whose sums fit in int64 for any budget, because entries of reports are below 2**43
 
 
 def column_sums(reports):
-    """Column sums of integer rows, as whole numbers without a limit.
+    """Column sums of integer rows, as Python integers.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ def column_sums(reports):
 
 
 def as_python_ints(sums):
-    """Return whole numbers without a limit, so that no number of reports can overflow their sums."""
+    """Return sums as Python integers, which do not overflow for any number of reports."""
     return np.asarray(sums).astype(object)
 
 
 def add_sums(one, other, n_reports):
-    """Add the sums of ``n_reports`` reports in all, or say that they are too large: int64 wraps without a word."""
+    """Add the sums of ``n_reports`` reports in total; raise an error on overflow, because int64 wraps silently."""
     total = one + other
     if n_reports > _BLOCK_ROWS and total.dtype == np.int64 and (((one ^ total) & (other ^ total)) < 0).any():
         raise too_many_reports()
@@ -41,30 +41,30 @@ def add_sums(one, other, n_reports):
 
 
 def too_many_reports():
-    """The error of sums that are too large to be kept exactly."""
+    """Error for sums that are too large to be kept exactly."""
     return InvalidReportError("These are more reports than can be added up exactly under one protocol. "
                               "Fit them in several parts.")
 
 
 def is_gram_matrix(sums):
-    r"""Whether whole numbers can be a sum of :math:`vv^T` over integer vectors v.
+    r"""Whether a matrix of integers can be a sum of :math:`vv^T` over integer vectors v.
 
     Parameters
     ----------
     sums : ndarray of object, shape (k, k)
-        Whole numbers below 1e300.
+        Integers below 1e300.
 
     Returns
     -------
     bool
-        False for some matrices that are no such sum, and for none that is one.
+        True for every such sum. False for some matrices that are not such a sum, but not for all of them.
 
     Notes
     -----
-    Symmetry and the inequality of Cauchy and Schwarz are tested in whole numbers. Positive semi-definiteness is
-    tested in floats, of the matrix scaled to ones on its diagonal. With u = 2**-53, its entries are rounded by 6u at
-    most, which moves eigenvalues by 6ku, and the factorisation of a matrix of unit diagonal succeeds when its
-    eigenvalues are above k(k + 1)u to the first order [1]_. The margin is twice the sum of both.
+    Symmetry and the Cauchy-Schwarz inequality are tested in integers. Positive semi-definiteness is tested in floats,
+    for the matrix scaled to a unit diagonal. With u = 2**-53, its entries are rounded by 6u at most, which moves
+    eigenvalues by 6ku, and the factorisation of a matrix of unit diagonal succeeds when its eigenvalues are above
+    k(k + 1)u to the first order [1]_. The margin is twice the sum of both.
 
     References
     ----------
@@ -84,29 +84,29 @@ def is_gram_matrix(sums):
 
 
 def within_sphere(sums, n_reports, sphere):
-    """Whether sums can be those of ``n_reports`` valid reports of the sphere mechanism."""
+    """Whether ``n_reports`` valid reports of the sphere mechanism can have these sums."""
     if sum(int(value) ** 2 for value in sums.tolist()) > (n_reports * sphere.longest) ** 2:
         return False
-    # Two vectors of the longest length can have any sum of up to twice that length; a single one must be valid.
+    # Two vectors of the longest length can have any sum of up to twice that length; a single report must be valid.
     return n_reports != 1 or bool(sphere.valid(sums[None].astype(np.int64))[0])
 
 
 def within_box(sums, largest):
-    """Whether no entry of the sums is larger than it can be."""
+    """Whether no entry of the sums exceeds ``largest`` in absolute value."""
     return bool((abs(sums.astype(object)) <= largest).all())
 
 
 def largest_noisy_sums(n_reports, clamp, largest, scale):
-    r"""Largest sums of reports with clamped Gaussian noise, half of which may be lies.
+    r"""Largest sums of reports with clamped Gaussian noise, of which half may be forged.
 
     Parameters
     ----------
     n_reports : int
         Number n of reports.
     clamp : ndarray of int
-        Largest size c of each entry of a report.
+        Largest absolute value c of each entry of a report.
     largest : int
-        Largest size L of an entry before the noise, at most c.
+        Largest absolute value L of an entry before the noise, at most c.
     scale : ndarray of float
         Standard deviation s of the noise of each entry.
 
@@ -117,18 +117,18 @@ def largest_noisy_sums(n_reports, clamp, largest, scale):
     Notes
     -----
     An entry of an honest report is :math:`\mathrm{clip}(v + \mathrm{rint}(sg), \pm c)` with g normal and
-    :math:`|v| \le L`. Without the rounding, which moves each by 1/2 at most, its mean is not farther from 0 than v,
-    because clipping is odd and does not stretch; and the sum over n reports is a function of n normal variables with
-    the Lipschitz constant :math:`s\sqrt n`, so it is farther than :math:`ts\sqrt n` above its mean with a probability
+    :math:`|v| \le L`. Without the rounding, which changes each entry by 1/2 at most, its mean is not farther from 0
+    than v, because clipping is odd and 1-Lipschitz. The sum over n reports is a function of n normal variables with
+    the Lipschitz constant :math:`s\sqrt n`, so it exceeds its mean by more than :math:`ts\sqrt n` with a probability
     of at most :math:`e^{-t^2/2}` (Gaussian concentration). With t = 11 that is 6e-27, on either side of each entry:
     an honest collection of a million entries is refused with a probability below 1e-19.
 
-    Any single report within the clamps passes the protocol's check, and a few of them, all lies, move the sums by more
-    than the noise of the others does. A file must not become unreadable by a few lies, so up to half of the reports
-    may be anything within the clamps. Traces and eigenvalues bound nothing more then: the clamps are several times as
-    large as any product of a record, so that already a few per cent of lies outweigh all records.
+    Any single report within the clamps passes the protocol's check, and a few forged ones change the sums by more than
+    the noise of the others does. A few forged reports must not make a file unreadable, so up to half of the reports
+    may be anything within the clamps. Tests of traces and eigenvalues would then refuse nothing more: the clamps are
+    several times as large as any product of a record, so that a few per cent of forged reports outweigh all records.
     """
-    lies = n_reports // 2
-    noise = [math.ceil(_REACH * one * math.sqrt(n_reports)) for one in scale.tolist()]
-    honest = (n_reports - lies) * (largest + 1) + np.array(noise, dtype=object)
-    return np.minimum(lies * clamp.astype(object) + honest, n_reports * clamp.astype(object))
+    n_forged = n_reports // 2
+    noise = [math.ceil(_N_DEVIATIONS * one * math.sqrt(n_reports)) for one in scale.tolist()]
+    honest = (n_reports - n_forged) * (largest + 1) + np.array(noise, dtype=object)
+    return np.minimum(n_forged * clamp.astype(object) + honest, n_reports * clamp.astype(object))

@@ -1,4 +1,4 @@
-"""Noisy records with their responses."""
+"""Protocol for noisy records with their responses."""
 
 import math
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ class RecordProtocol(BoundedProtocol):
     delta : float, default=1e-5
         Failure probability of a client.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are shortened.
+        Public bound on the Euclidean norm of x; longer records are clipped to it.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response.
     y_weight : float, default=sqrt(1/2)
-        Weight w of the response, where x has length 1 at most. The vector :math:`(x, w\eta)` lies in a ball of radius
-        :math:`\sqrt{1 + w^2}`.
+        Weight w of the response relative to x, which has length 1 at most. The vector :math:`(x, w\eta)` lies in a ball
+        of radius :math:`\sqrt{1 + w^2}`.
     centred : bool, default=True
-        Whether the midpoint of ``bounds_y`` is taken off the response; a model without an intercept must not.
+        Whether the midpoint of ``bounds_y`` is subtracted from the response; must be False without an intercept.
     n_features : int, default=1
         Length of x.
 
@@ -60,16 +60,16 @@ class RecordProtocol(BoundedProtocol):
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
         object.__setattr__(self, "centred", bool(self.centred))
-        self.randomizer  # an impossible budget is an error here, not on the first client
+        self.randomizer  # an impossible budget raises here, not on the first client
 
     @property
     def has_intercept(self) -> bool:
-        """Whether the response is centred by its public midpoint."""
+        """Whether the response is centred at its public midpoint."""
         return self.centred
 
     @cached_property
     def randomizer(self):
-        """The mechanism."""
+        """Mechanism that randomises a record with its response."""
         norm = math.sqrt(1 + self.y_weight**2)
         return Gaussian(epsilon=self.epsilon, delta=self.delta, norm=norm, n_features=self.n_features + 1)
 
@@ -85,21 +85,21 @@ class RecordProtocol(BoundedProtocol):
         step = np.append(1.0, np.full(self.width, self.randomizer.decode(1.0)))
         return (tally.sums / max(tally.n_reports, 1)).astype(float) * np.outer(step, step)
 
-    def probes(self):
-        """Directions in which one report can move the sums: arrays like the sums."""
-        # Entries of (1, z)(1, z)' on and above the diagonal, but for the first one, which is the number of reports.
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
+        # Entries of (1, z)(1, z)' on and above the diagonal, without the first, which is the number of reports.
         top = self.randomizer.clamp[1]
         size = np.append(1, np.full(self.width, top))
-        probes = []
+        directions = []
         for row, column in zip(*(place[1:] for place in np.triu_indices(self.width + 1))):
-            probe = as_python_ints(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
-            probe[row, column] = probe[column, row] = int(size[row]) * int(size[column])
-            probes.append(probe)
-        return probes
+            direction = as_python_ints(np.zeros((self.width + 1, self.width + 1), dtype=np.int64))
+            direction[row, column] = direction[column, row] = int(size[row]) * int(size[column])
+            directions.append(direction)
+        return directions
 
-    def reach(self, slopes):
-        """Least and largest change that a report makes to functions with these slopes along the probes."""
-        # Each entry on its own: squares lie between zero and the largest, products between its two signs.
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        # Bounds of each entry separately: 0 and the largest value for squares, plus and minus it for products.
         rows, columns = (place[1:] for place in np.triu_indices(self.width + 1))
         high = np.where(rows == columns, np.maximum(slopes, 0), np.abs(slopes)).sum(axis=1)
         low = np.where(rows == columns, np.minimum(slopes, 0), -np.abs(slopes)).sum(axis=1)
@@ -120,7 +120,7 @@ class RecordProtocol(BoundedProtocol):
 
 
 def _products(reports):
-    """Sum of (1, z)(1, z)' over integer rows z: exact, because each word's products fit a float's 53 bits."""
+    """Exact sum of (1, z)(1, z)' over integer rows z; sums of products of 20-bit words fit in a float's 53 bits."""
     rows = np.empty((len(reports), reports.shape[1] + 1), dtype=np.int64)
     rows[:, 0], rows[:, 1:] = 1, reports
     high = (rows >> _WORD_BITS).astype(float)

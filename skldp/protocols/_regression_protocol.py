@@ -1,4 +1,4 @@
-"""What protocols for records with a response share: public scales, and reports made in pieces."""
+"""Base classes of protocols for records with a response: public scales, and reports drawn in pieces."""
 
 import math
 from abc import abstractmethod
@@ -16,12 +16,12 @@ from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
 
-CHUNK_ROWS = 1 << 14  # clients whose reports are made at a time: memory does not grow with their number
+CHUNK_ROWS = 1 << 14  # clients whose reports are drawn at once, so that memory does not grow with their number
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionProtocol(Protocol):
-    """A record is a vector x of bounded norm and a response. Inside, x is divided by ``data_norm``."""
+    """Protocol for a vector x of bounded norm and a response. The mechanism gets x divided by ``data_norm``."""
 
     epsilon: float = 1.0
     delta: float = 1e-5
@@ -35,16 +35,16 @@ class RegressionProtocol(Protocol):
     @property
     @abstractmethod
     def randomizer(self):
-        """The mechanism of a record with its response, in public units."""
+        """Mechanism that randomises a record with its response, in public units."""
 
     @property
     @abstractmethod
     def has_intercept(self) -> bool:
-        """Whether the reports can tell an intercept."""
+        """Whether the reports can be used to estimate an intercept."""
 
     @abstractmethod
     def _numbers(self, y):
-        """Plain responses as floats; NaN for one that is none."""
+        """Plain responses as floats; NaN for an invalid one."""
 
     @abstractmethod
     def _response(self, y, source):
@@ -56,7 +56,7 @@ class RegressionProtocol(Protocol):
         return self.randomizer.width
 
     def with_width(self, width: int) -> Self:
-        """Return the same collection for the number of features whose reports have a given width.
+        """Return the same collection with the number of features that gives reports of a given width.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class RegressionProtocol(Protocol):
         Returns
         -------
         RegressionProtocol
-            Where no number of features has this width, the one whose width comes next.
+            If no number of features gives this width, the one with the next larger width.
         """
         if self.width == width:
             return self
@@ -83,7 +83,7 @@ class RegressionProtocol(Protocol):
         return X, self._numbers(as_column(y, len(X)))
 
     def _draw(self, X, y, random_state):
-        """Reports in pieces, from one stream of noise that the pieces do not start anew."""
+        """Draw reports in pieces, from one stream of noise that continues over all pieces."""
         spend(self.epsilon, self.delta, X)
         source = word_source(random_state, self._canonical(), X, y)
         for start in range(0, max(len(X), 1), CHUNK_ROWS):
@@ -91,7 +91,7 @@ class RegressionProtocol(Protocol):
             yield self.randomizer.randomize(self._scaled(X[rows], y[rows], source), source)
 
     def _scaled(self, X, y, source):
-        """Rows (x, response) in public units, for the mechanism to clip."""
+        """Rows (x, response) in public units, which the mechanism clips."""
         rows = np.empty((len(X), self.n_features + 1))
         with np.errstate(all="ignore"):
             rows[:, :-1] = X / self.data_norm
@@ -104,10 +104,10 @@ class RegressionProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedProtocol(RegressionProtocol):
-    """A response in an interval.
+    """Protocol for a response in an interval.
 
-    It is divided by half the width of ``bounds_y`` after its midpoint is taken off or, without an intercept, by its
-    largest absolute value and nothing is taken off.
+    The midpoint of ``bounds_y`` is subtracted from it, and it is divided by half their width. Without an intercept,
+    nothing is subtracted and it is divided by the larger absolute bound.
     """
 
     bounds_y: tuple = (-1.0, 1.0)
@@ -118,12 +118,12 @@ class BoundedProtocol(RegressionProtocol):
 
     @property
     def y_offset(self) -> float:
-        """What is taken off the response: the midpoint of its bounds, 0 without an intercept."""
+        """Number subtracted from the response: the midpoint of its bounds, 0 without an intercept."""
         return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
 
     @property
     def y_scale(self) -> float:
-        """What the response is divided by, so that it lies in [-1, 1]."""
+        """Number by which the response is divided, so that it lies in [-1, 1]."""
         lower, upper = self.bounds_y
         return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))
 
@@ -136,7 +136,7 @@ class BoundedProtocol(RegressionProtocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledProtocol(RegressionProtocol):
-    """A response that is one of two public labels, -1 and 1 inside."""
+    """Protocol for a response that is one of two public labels, encoded as -1 and 1."""
 
     classes: tuple = (0, 1)
 
@@ -165,13 +165,13 @@ class LabelledProtocol(RegressionProtocol):
                              "Add them to classes, or leave their rows out of X and y.")
 
     def _response(self, y, source):
-        # A label that is none of the two becomes either, at random; a word is drawn for every record, known or not.
+        # An unknown label becomes -1 or 1 at random. One word is drawn for every record, known or not.
         coin = np.where(source.words(len(y)) >> np.uint64(63), 1.0, -1.0)
         return np.where(np.isnan(y), coin, y)
 
 
 def _two_labels(labels):
-    """Two strings, or two finite numbers, in order, as plain values that JSON can hold."""
+    """Return two strings, or two finite numbers, sorted, as plain values that JSON can hold."""
     labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     strings = all(isinstance(label, str) for label in labels)
     numbers = all(isinstance(label, (bool, int, float)) and math.isfinite(label) for label in labels)

@@ -1,4 +1,4 @@
-"""Reports on disk, with the protocol they came under."""
+"""Files of reports with their protocol."""
 
 import os
 from typing import IO
@@ -23,11 +23,11 @@ def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protoc
     Parameters
     ----------
     file : path or binary file object
-        A path is replaced as a whole or not at all.
+        A file at this path is replaced atomically.
     reports : array-like of int, shape (n, width)
         What :meth:`Protocol.privatize` returned.
     protocol : Protocol
-        What the reports came under.
+        Protocol of the reports.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protoc
 
     See Also
     --------
-    load_reports : The way back.
+    load_reports : Read such a file.
 
     Examples
     --------
@@ -60,21 +60,21 @@ def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protoc
 def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None = None) -> tuple[np.ndarray, Protocol]:
     """Read reports and their protocol from a file that :func:`save_reports` wrote.
 
-    Whether each row could have come from an honest client is checked by ``aggregate`` and ``fit_reports``, as for
-    reports of any other origin.
+    Whether an honest client could have sent each row is checked later, by ``aggregate`` and ``fit_reports``, as for
+    all reports.
 
     Parameters
     ----------
     file : path or binary file object
         The file.
     protocol : Protocol or None, default=None
-        What the reports should have come under; ``None`` takes the file's word.
+        Expected protocol of the reports; ``None`` accepts that of the file.
 
     Returns
     -------
     reports : ndarray of int, shape (n, width)
     protocol : Protocol
-        Of the file.
+        Protocol in the file.
 
     Raises
     ------
@@ -108,12 +108,12 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
         raise damaged
     if protocol is not None and found != protocol:
         raise InvalidReportError(
-            f"These reports came under the protocol {found.id}, not under {protocol.id}. "
-            "Fit them on their own, or add the aggregates if the protocols differ in their budget alone."
+            f"These reports belong to the protocol {found.id}, not to {protocol.id}. "
+            "Fit them separately, or add the aggregates if the protocols differ only in their budget."
         )
     reports = arrays["reports"]
     width = -(-found.width // 8) if found.sends_bits else found.width
-    whole = reports.shape == (header.get("n_reports"), width)
-    if not whole or reports.dtype.kind not in "iu" or (found.sends_bits and reports.dtype != np.uint8):
+    complete = reports.shape == (header.get("n_reports"), width)
+    if not complete or reports.dtype.kind not in "iu" or (found.sends_bits and reports.dtype != np.uint8):
         raise damaged
     return (np.unpackbits(reports, axis=1, count=found.width) if found.sends_bits else reports), found

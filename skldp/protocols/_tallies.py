@@ -1,4 +1,4 @@
-"""Statistics of the reports under one protocol: sums that add, or the reports themselves where nothing less will do."""
+"""Statistics of the reports under one protocol: sums, or the reports themselves if no sums are sufficient."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ import numpy as np
 from skldp._validation._limits import MAX_REPORTS
 from skldp.protocols._possible_sums import add_sums, is_gram_matrix, too_many_reports
 
-MOST_PAIRED = 32  # columns up to which pairs are counted: their number and the time to count them grow as its square
+MAX_PAIRED = 32  # largest number of columns for counts of pairs, whose number and time grow with its square
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,18 +22,18 @@ class Tally:
 
     def __add__(self, other):
         if not (self.n_reports and other.n_reports):
-            return self if self.n_reports else other  # an idle site must not make others give up their rows
-        n_reports = _together(self, other)
+            return self if self.n_reports else other  # adding an empty tally must not discard the rows of the other
+        n_reports = _total_reports(self, other)
         return Tally(n_reports, add_sums(self.sums, other.sums, n_reports))
 
     def fits(self, protocol):
-        """Whether these can be sums of reports under a protocol."""
+        """Whether reports under a protocol can have these sums."""
         return isinstance(self.n_reports, int) and isinstance(self.sums, np.ndarray) and protocol._possible(self)
 
 
 @dataclass(frozen=True, eq=False)
 class PairTally:
-    """How many rows of bits have each pair of bits set; on the diagonal, each single one."""
+    """Number of rows with each pair of bits set and, on the diagonal, with each single bit set."""
 
     n_reports: int
     pairs: np.ndarray
@@ -42,10 +42,10 @@ class PairTally:
 
     @staticmethod
     def of(rows, multiplicity=None):
-        """The tally of a 0/1 matrix, whose rows may count several times."""
+        """Return the tally of a 0/1 matrix, whose rows may count several times."""
         n_reports = len(rows) if multiplicity is None else int(multiplicity.sum())
         pairs = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
-        # Single precision is exact up to 2**24 and its product fast; rows that count several times need double.
+        # Single precision is fast, and exact up to 2**24. Rows that count several times need double precision.
         dtype = np.float32 if multiplicity is None else np.float64
         for start in range(0, len(rows), 2**14):
             block = rows[start:start + 2**14].astype(dtype)
@@ -59,7 +59,7 @@ class PairTally:
         return np.diag(self.pairs).copy()
 
     def only_sums(self):
-        """The column sums alone."""
+        """Return a tally of the column sums only."""
         return Tally(self.n_reports, self.sums)
 
     def __add__(self, other):
@@ -69,25 +69,25 @@ class PairTally:
             other = other.without_rows()
         if not isinstance(other, PairTally):
             return self.only_sums() + other
-        n_reports = _together(self, other)
+        n_reports = _total_reports(self, other)
         return PairTally(n_reports, add_sums(self.pairs, other.pairs, n_reports))
 
     def fits(self, protocol):
-        """Whether these can be counts of reports under a protocol."""
+        """Whether reports under a protocol can have these counts."""
         if not (isinstance(self.n_reports, int) and isinstance(self.pairs, np.ndarray) and protocol.counts_pairs):
             return False
         pairs = self.pairs
         if pairs.dtype != np.int64 or pairs.shape != (protocol.width, protocol.width) or (pairs != pairs.T).any():
             return False
         sums = self.sums.astype(object)
-        # Two sets of reports have no more in common than the smaller has, and no less than their excess over all.
+        # Two sets of a and b among n reports have between a + b - n and min(a, b) reports in common.
         least = np.maximum(sums[:, None] + sums - self.n_reports, 0)
         if not ((least <= pairs) & (pairs <= sums)).all() or not is_gram_matrix(self._products(sums)):
             return False
         return protocol._possible(self) and protocol._possible_pairs(self)
 
     def _products(self, sums):
-        """Sum of (1, r)(1, r)' over the rows r, whole numbers without a limit."""
+        """Sum of (1, r)(1, r)' over the rows r, as Python integers."""
         return np.block([[np.array([[self.n_reports]], dtype=object), sums[None, :]], [sums[:, None], self.pairs]])
 
 
@@ -108,15 +108,15 @@ class RowTally:
 
     @property
     def sums(self):
-        """Column sums: what remains when the rows are given up."""
+        """Column sums."""
         return self.multiplicity @ self.unpacked().astype(np.int64)
 
     def without_rows(self):
-        """The counts of pairs where columns are few, else the column sums alone."""
-        return PairTally.of(self.unpacked(), self.multiplicity) if self.width <= MOST_PAIRED else self.only_sums()
+        """Return a tally of the counts of pairs for few columns, else of the column sums only."""
+        return PairTally.of(self.unpacked(), self.multiplicity) if self.width <= MAX_PAIRED else self.only_sums()
 
     def only_sums(self):
-        """The column sums alone."""
+        """Return a tally of the column sums only."""
         return Tally(self.n_reports, self.sums)
 
     def __add__(self, other):
@@ -128,7 +128,7 @@ class RowTally:
         weights = np.concatenate([self.multiplicity, other.multiplicity])
         multiplicity = np.zeros(len(rows), dtype=np.int64)
         np.add.at(multiplicity, place.ravel(), weights)
-        return RowTally(_together(self, other), rows, multiplicity, self.width)
+        return RowTally(_total_reports(self, other), rows, multiplicity, self.width)
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
@@ -146,13 +146,13 @@ class RowTally:
         return self._distinct(rows) and bool(protocol.check(rows).all())
 
     def _distinct(self, rows):
-        """Whether no row comes twice, or again with other bits after its end: copies would not look like copies."""
+        """Whether all rows differ. The padding bits must be zero, so that copies of a row cannot differ in them."""
         return np.array_equal(np.packbits(rows, axis=1), self.rows) and len(np.unique(self.rows, axis=0)) == len(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class RecordTally:
-    """The reports themselves: their likelihood has no smaller summary."""
+    """The reports themselves, because their likelihood has no smaller summary."""
 
     n_reports: int
     reports: np.ndarray
@@ -160,19 +160,19 @@ class RecordTally:
     kind: ClassVar[str] = "reports"
 
     def __add__(self, other):
-        return RecordTally(_together(self, other), np.concatenate([self.reports, other.reports]))
+        return RecordTally(_total_reports(self, other), np.concatenate([self.reports, other.reports]))
 
     def fits(self, protocol):
         """Whether these can be reports under a protocol."""
         if not protocol.keeps_reports or not isinstance(self.reports, np.ndarray):
             return False
         shape, dtype = (self.n_reports, protocol.width), protocol.randomizer.report_dtype
-        whole = self.reports.shape == shape and self.reports.dtype == dtype
-        return whole and bool(protocol.check(self.reports).all())
+        well_formed = self.reports.shape == shape and self.reports.dtype == dtype
+        return well_formed and bool(protocol.check(self.reports).all())
 
 
-def _together(one, other):
-    """Number of reports of two tallies, or the error of too many."""
+def _total_reports(one, other):
+    """Return the number of reports of two tallies together; raise an error if there are too many."""
     n_reports = one.n_reports + other.n_reports
     if n_reports > MAX_REPORTS:
         raise too_many_reports()

@@ -6,28 +6,28 @@ import sys
 
 from skldp._validation._limits import MAX_DIGITS, MAX_JSON_DEPTH, MAX_JSON_LENGTH
 
-# Strings are skipped as a whole. A string without an end reaches to the end, so that no text is read twice.
+# A string is one token. An unterminated string extends to the end of the text, so that no text is scanned twice.
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 _LONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
-_SHORT_TEXT = 2**20  # the search for long numbers takes 50 ms for as many characters
+_SHORT_TEXT = 2**20  # the search for long numbers takes 50 ms for this number of characters
 
 
 def check_text(text, what, error):
-    """Refuse a JSON text that is too long or too deep, or has a number of too many digits.
+    """Raise an error for a JSON text that is too long or too deep, or has a number of too many digits.
 
     Parameters
     ----------
     text : str or bytes
-        What came from a stranger. Anything else is returned as it is, for the reader to refuse.
+        Text of unknown origin. Any other type is returned unchanged; the JSON reader refuses it.
     what : str
-        What it should be, for the error.
+        Kind of text that is expected, for the error message.
     error : type
-        The error to raise.
+        Type of the error to raise.
 
     Returns
     -------
     str
-        The text, decoded where it can be.
+        The text, decoded if possible.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         return text
@@ -38,9 +38,9 @@ def check_text(text, what, error):
         try:
             text = text.decode(json.detect_encoding(text))
         except UnicodeDecodeError:
-            return text  # no JSON, which the reader says
+            return text  # not JSON; the JSON reader refuses it
     if _too_deep(text):
-        raise error(f"This is not {what} of skldp: it has more than {MAX_JSON_DEPTH} brackets inside each other. "
+        raise error(f"This is not {what} of skldp: it has more than {MAX_JSON_DEPTH} nested brackets. "
                     "Pass what skldp wrote, unchanged.")
     if _has_long_number(text):
         raise error(f"This is not {what} of skldp: it has a number of more than {MAX_DIGITS} digits. "
@@ -49,7 +49,7 @@ def check_text(text, what, error):
 
 
 def _too_deep(text):
-    # Nothing is deeper than the number of its brackets, which is counted many times faster.
+    # The depth is at most the number of opening brackets, which is many times faster to count.
     if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return False
     depth = 0
@@ -62,8 +62,8 @@ def _too_deep(text):
 
 
 def _has_long_number(text):
-    # Python itself refuses whole numbers of more than 4300 digits, unless it was told otherwise: in a long text, whose
-    # base 64 would take seconds to search, that is enough.
+    # Python itself refuses integers of more than 4300 digits, unless it is configured otherwise. That is enough for a
+    # long text, whose base 64 would take seconds to search.
     if len(text) > _SHORT_TEXT and 0 < sys.get_int_max_str_digits() <= 4300:
         return False
     return _LONG_NUMBER.search(text) is not None

@@ -1,4 +1,4 @@
-"""What the name of a mechanism of values stands for: its options, its randomiser, and the cells of its reports."""
+"""Mechanisms of values by name: their options, the randomiser, and the cells of its reports."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -20,23 +20,23 @@ class ValueScheme(ABC):
 
     @abstractmethod
     def mechanism(self, protocol, epsilon):
-        """The randomiser of one value, which gets a share of the budget."""
+        """Return the randomiser of one value, which gets a share of the budget."""
 
     @abstractmethod
     def cells(self, protocol):
-        """The public cells in which reports are counted."""
+        """Return the public cells in which reports are counted."""
 
     def check_delta(self, delta):
-        """Return the failure probability of a client: 0 for a pure mechanism, whatever was asked for."""
+        """Return the failure probability of a client: 0 for a pure mechanism, which ignores the argument."""
         return 0.0
 
     def check_window(self, window, mechanism):
-        """Return the half-window that the description holds: ``None`` for a mechanism without one."""
+        """Return the half-window for the description of the protocol: ``None`` for a mechanism without one."""
         if window is not None and not is_auto(window):
             check_real(window, "window")
 
     def encode(self, protocol, X):
-        """Values on the grid on which equal ones have reports of the same distribution."""
+        """Encode values on a grid, such that equal codes have reports of the same distribution."""
         return encode_interval(X, protocol.bounds, protocol.n_levels)
 
     def randomize(self, protocol, X, random_state):
@@ -50,11 +50,11 @@ class SquareWaveScheme(ValueScheme):
     default_levels = 1024
 
     def mechanism(self, protocol, epsilon):
-        """The randomiser of one value."""
+        """Return the randomiser of one value."""
         return SquareWave(epsilon=epsilon, bounds=protocol.bounds, n_levels=protocol.n_levels, window=protocol.window)
 
     def cells(self, protocol):
-        """Every report is a cell."""
+        """Return one cell for each possible report."""
         return SquareWaveCells(protocol.randomizer)
 
     def check_window(self, window, mechanism):
@@ -66,11 +66,11 @@ class LaplaceScheme(ValueScheme):
     """Laplace noise."""
 
     def mechanism(self, protocol, epsilon):
-        """The randomiser of one value."""
+        """Return the randomiser of one value."""
         return Laplace(epsilon=epsilon, bounds=protocol.bounds, n_levels=protocol.n_levels)
 
     def cells(self, protocol):
-        """Cells inside the bounds, and a tail on either side."""
+        """Return cells inside the bounds, and a tail on either side."""
         return LaplaceCells(protocol.randomizer)
 
 
@@ -78,12 +78,12 @@ class GaussianScheme(ValueScheme):
     """Gaussian noise on the ball around the midpoint of the bounds."""
 
     def mechanism(self, protocol, epsilon):
-        """The randomiser of one value."""
+        """Return the randomiser of one value."""
         radius = (protocol.bounds[1] - protocol.bounds[0]) / 2
         return Gaussian(epsilon=epsilon, delta=protocol.delta / protocol.n_features, norm=radius)
 
     def cells(self, protocol):
-        """Cells of equal width over all reports."""
+        """Return cells of equal width over all reports."""
         return GaussianCells(protocol.randomizer, protocol.midpoint)
 
     def check_delta(self, delta):
@@ -91,12 +91,12 @@ class GaussianScheme(ValueScheme):
         return check_delta(delta)
 
     def encode(self, protocol, X):
-        """Values on the grid of the ball, which does not depend on ``n_levels``."""
+        """Encode values on the grid of the ball, which does not depend on ``n_levels``."""
         return encode_interval(X, protocol.bounds, 2 * BALL_RADIUS)
 
     def randomize(self, protocol, X, random_state):
         """Draw one report for each value."""
-        # The midpoint is the centre of the ball, where a missing value goes.
+        # The midpoint is the centre of the ball, to which a missing value is mapped.
         with np.errstate(all="ignore"):
             centred = (X - protocol.midpoint).reshape(-1, 1)
         return protocol.randomizer.randomize(centred, random_state).reshape(X.shape)

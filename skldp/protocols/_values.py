@@ -1,4 +1,4 @@
-"""One or more values of each client."""
+"""Protocol for one or more values of each client."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,9 +34,9 @@ class ValueProtocol(Protocol):
         The interval is mapped to the integers 0 .. n_levels. ``None`` is 1024 for the square wave and 65536 for
         Laplace; Gaussian noise has its own grid.
     window : "auto", float or None, default="auto"
-        Half-window of the square wave as a share of the range. "auto" is replaced by what it means for the budget of
-        one value (see :class:`skldp.mechanisms.SquareWave`), so that the description holds the number. ``None`` for
-        the other mechanisms, which have no window.
+        Half-window of the square wave as a share of the range. "auto" is replaced by the number for the budget of one
+        value (see :class:`skldp.mechanisms.SquareWave`), so that the description contains it. ``None`` for the other
+        mechanisms, which have no window.
     n_features : int, default=1
         Number of values of a client.
 
@@ -67,12 +67,13 @@ class ValueProtocol(Protocol):
         n_levels = scheme.default_levels if self.n_levels is None else self.n_levels
         object.__setattr__(self, "n_levels", check_integer(n_levels, "n_levels", 1, MAX_LEVELS))
         object.__setattr__(self, "delta", scheme.check_delta(self.delta))
-        # An impossible budget or window is an error here, not on the first client.
+        # Builds the mechanism, so that an impossible budget or window raises here and not on the first client.
         object.__setattr__(self, "window", scheme.check_window(self.window, self.randomizer))
         self._check_cells()
 
     def _check_cells(self):
-        # Tails and windows outside the bounds do not count: 2**24 levels of one column are allowed with any window.
+        # Tails and windows outside the bounds are not counted, so that 2**24 levels of one column are allowed with any
+        # window.
         n_cells = self.n_features * min(self.cells.n_cells, cast(int, self.n_levels))
         if n_cells > MAX_CELLS:
             raise InvalidParameterError(
@@ -87,7 +88,7 @@ class ValueProtocol(Protocol):
 
     @cached_property
     def randomizer(self):
-        """The mechanism of one value."""
+        """Mechanism that randomises one value."""
         return self._scheme.mechanism(self, split_budget(self.epsilon, self.n_features))
 
     @property
@@ -97,11 +98,11 @@ class ValueProtocol(Protocol):
 
     @cached_property
     def cells(self):
-        """The public cells in which reports are counted."""
+        """Public cells in which reports are counted."""
         return self._scheme.cells(self)
 
     def with_width(self, width: int) -> Self:
-        """Return the same collection for a number of columns, of which a report has one integer each.
+        """Return the same collection with another number of columns. A report has one integer for each column.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class ValueProtocol(Protocol):
 
     def _valid_rows(self, reports):
         low, high = self.randomizer.clamp
-        # Two passes for the smallest and the largest are many times cheaper than a mask, and nearly always enough.
+        # Checking the smallest and the largest entry is many times cheaper than a mask, and nearly always enough.
         if reports.size == 0 or (reports.min() >= low and reports.max() <= high):
             return np.ones(len(reports), dtype=bool)
         return ((reports >= low) & (reports <= high)).all(axis=1)

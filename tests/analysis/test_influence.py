@@ -81,7 +81,7 @@ def test_a_sphere_of_forged_reports_attains_the_bound(rng):
     protocol, theta = model.protocol_, model.posterior_.warm_starts[0].draws
     tally, = model.aggregate_.parts.values()
     aggregates = [type(model.aggregate_)({protocol: type(tally)(tally.n_reports, tally.sums + probe)})
-                  for probe in protocol.probes()]
+                  for probe in protocol.directions()]
     before = model._models(model.aggregate_)[0]
     coef = before.constrain(theta)["coef"][:, 0]
     effects = np.array([model._models(one)[0].log_density(theta) for one in aggregates]) - before.log_density(theta)
@@ -106,7 +106,7 @@ def test_every_estimator_has_a_bound(name):
 
 def brute(protocol, slopes, reports):
     """Values of linear functions of the sums over many reports, by their slopes along the probes."""
-    probes = np.array([np.ravel(probe).astype(float) for probe in protocol.probes()])
+    probes = np.array([np.ravel(probe).astype(float) for probe in protocol.directions()])
     sums = np.array([np.ravel(protocol._tally(report[None]).sums).astype(float) for report in reports])
     places = sums @ np.linalg.pinv(probes)
     return places @ slopes.T
@@ -119,8 +119,8 @@ def brute(protocol, slopes, reports):
     MomentProtocol(n_features=2), MomentProtocol(n_features=2, mechanism="gaussian"), RecordProtocol(n_features=2),
 ])
 def test_the_reach_of_linear_functions(protocol, rng):
-    slopes = rng.normal(size=(4, len(list(protocol.probes()))))
-    low, high = protocol.reach(slopes)
+    slopes = rng.normal(size=(4, len(list(protocol.directions()))))
+    low, high = protocol.extreme_effects(slopes)
     if isinstance(protocol, CategoryProtocol):
         every = np.array(np.meshgrid(*[[0, 1]] * 5)).reshape(5, -1).T if protocol.sends_bits else np.arange(5)[:, None]
         reports = every[protocol.check(every)]

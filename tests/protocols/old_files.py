@@ -1,6 +1,6 @@
-"""Files as they were written when descriptions held choices and ids had 64 bits. They stay readable."""
+"""Files of an older version, with "auto" in descriptions and ids of 64 bits. They must stay readable."""
 
-# Descriptions, by what is in them.
+# Descriptions, by mechanism.
 PROTOCOLS = {
     "square wave": (
         '{"bounds": [0.0, 10.0], "delta": 0.0, "epsilon": 1.0, "format": "skldp-protocol", "kind": "ValueProtocol", '
@@ -72,7 +72,7 @@ PROTOCOLS = {
     ),
 }
 
-# The ids that these protocols had.
+# Old ids of these protocols.
 IDS = {
     "square wave": "d4652854f9ee3f8d",
     "square wave, split": "0dbab1d55f594037",
@@ -92,7 +92,7 @@ IDS = {
     "gradients": "4b245681488a81ef",
 }
 
-# Aggregates as JSON, one at least of every kind of tally.
+# Aggregates as JSON, at least one for each kind of tally.
 AGGREGATES = {
     "square wave": (
         '{"format": "skldp-aggregate", "n_rejected": 0, "parts": [{"id": "d4652854f9ee3f8d", "protocol": {"bounds": '

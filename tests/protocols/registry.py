@@ -1,4 +1,4 @@
-"""One list of protocols with records that clients may hold, for every test of the common contract."""
+"""Protocols with records of clients, for the tests of the common contract."""
 
 import math
 import re
@@ -22,7 +22,7 @@ from skldp.protocols import (
 N_RECORDS = 60
 LETTERS = tuple("abcdefghijk")
 ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
-# Another value for each field: a protocol that differs in it is of another collection.
+# Another value for each field; a protocol with it belongs to another collection.
 OTHER_VALUES = {
     "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0), "classes": ("left", "right"),
     "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
@@ -32,7 +32,7 @@ BUDGET = {"epsilon", "delta"}
 
 @dataclass(eq=False)
 class Case:
-    """A protocol, records of clients who run it, and how their reports are added up."""
+    """A protocol, records of its clients, and the options of its aggregates."""
 
     kind: type
     options: dict
@@ -44,7 +44,7 @@ class Case:
 
     @cached_property
     def X(self):
-        """Records inside the public domain, which nobody may change."""
+        """Records inside the public domain, read-only."""
         rng, protocol = np.random.default_rng(0), self.protocol
         if self.kind is CategoryProtocol:
             rows = np.array(protocol.categories, dtype=object).reshape(len(protocol.categories), -1)
@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def reports(self):
-        """Reports of the records, the same each time."""
+        """Reports of the records, from a fixed seed."""
         return read_only(simulate(self.protocol, self.X, self.y))
 
     def aggregate(self, reports, on_invalid="raise"):
@@ -72,17 +72,17 @@ class Case:
         return self.protocol.aggregate(reports, on_invalid, **options)
 
     def responses(self, y):
-        """Responses for the protocols that have them."""
+        """Return ``y``, or None for a protocol without responses."""
         return None if self.y is None else y
 
     @cached_property
     def others(self):
-        """Protocols that differ in one field and are of other collections, by that field."""
+        """Protocols of other collections that differ in one field, by that field."""
         comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
         if self.kind is CategoryProtocol:
             comparable.discard("n_features")  # which cannot change without the categories
         made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}
-        # Some fields mean nothing to some protocols: labels, where the loss is that of a number.
+        # Some protocols ignore some fields: the squared loss ignores the labels.
         return {name: other for name, other in made.items() if getattr(other, name) != getattr(self.protocol, name)}
 
     def _other_value(self, name):
@@ -127,10 +127,10 @@ CASES = {
     "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
                                                                           "intercept_weight": 0.0}),
     "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
-    "records as they are": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
-                                                 "delta": 1e-9}),
+    "records without centring": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
+                                                      "delta": 1e-9}),
     "labelled records": Case(LabelRecordProtocol, {"n_features": 2, "classes": (False, True), "epsilon": 0.5}),
-    "labelled records, little for the label": Case(LabelRecordProtocol, {"n_features": 3, "budget_split": 0.1}),
+    "labelled records, small label budget": Case(LabelRecordProtocol, {"n_features": 3, "budget_split": 0.1}),
     "logistic gradients": Case(GradientProtocol, {"n_features": 3}),
     "logistic gradients on the sphere": Case(GradientProtocol, {"n_features": 2, "classes": ("no", "yes"),
                                                                 "mechanism": "sphere", "data_norm": 2.0}),
@@ -139,7 +139,7 @@ CASES = {
                                                                "fit_intercept": False, "clip_norm": 0.5}),
 }
 NOISY = list(CASES)
-# The same without noise, one for each kind and mechanism: a simulation, which no client runs.
+# The same without noise, one for each kind and mechanism. These are simulations, which clients refuse.
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
@@ -150,20 +150,20 @@ PLAIN = [name for name in CASES if name not in NOISY]
 
 
 def read_only(array):
-    """The array itself, made read-only."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array
 
 
 def simulate(protocol, X, y=None, seed=0):
-    """Reports that come out the same each time, without the warning that such noise protects nobody."""
+    """Reports from a fixed seed, without the warning about seeded noise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
         return protocol.privatize(X, y, random_state=seed)
 
 
 def choices(kind, name):
-    """What the error for an unknown choice lists as known."""
+    """Allowed values of an option, from the error message for an unknown one."""
     try:
         kind(**{name: "nonsense"})
     except ValueError as error:
@@ -172,7 +172,7 @@ def choices(kind, name):
 
 
 def strange_rows(width):
-    """Rows that are no reports, for a list of rows."""
+    """Rows that are not reports, by what is wrong with them."""
     return {"3.5": [3.5] * width, "huge": [10**30] * width, "beyond int64": [2**63] * width,
             "text": ["secret"] * width, "NaN": [math.nan] * width, "infinite": [math.inf] * width,
             "shorter": [1] * (width - 1), "longer": [1] * (width + 1), "none": None, "nested": [[1, 2]] * width,

@@ -1,4 +1,4 @@
-"""The client that counts: same question, same report; exact sums; a ceiling; and a file that survives crashes."""
+"""Client: repeated reports, exact sums of budgets, the ceiling, and the ledger file."""
 
 import base64
 import json
@@ -27,12 +27,12 @@ from skldp.protocols import (
     ValueProtocol,
     _client_ledger,
 )
+from skldp.protocols._atomic_files import try_lock
 from skldp.protocols._client_ledger import MAX_LEDGER_BYTES, Account
-from skldp.protocols._whole_files import try_lock
 
 VALUES = ValueProtocol(epsilon=0.5, bounds=(0, 1000))
 NAN = float("nan")
-# protocol, a record, the same record in other words, another record
+# protocol, a record, the same record in another form, another record
 CASES = {
     "square wave": (VALUES, 171.5, [[171.5]], 500.0),
     "beyond the bounds": (VALUES, 1000, 1e300, 0),
@@ -59,7 +59,7 @@ cases = pytest.mark.parametrize("name", CASES)
 
 
 def ask(client, record):
-    """The report of a record; a pair of a list and a response stands for both arguments."""
+    """Report of a record; a tuple is a record and its response."""
     return client.report(*record) if isinstance(record, tuple) else client.report(record)
 
 
@@ -70,7 +70,7 @@ def path(tmp_path):
 
 @cases
 @pytest.mark.parametrize("stored", [True, False])
-def test_the_same_question_has_the_same_answer(name, stored, path):
+def test_the_same_record_gets_the_same_report(name, stored, path):
     protocol, record, again, other = CASES[name]
     client = Client(protocol.to_json(), ledger=path if stored else None)
     first = ask(client, record)
@@ -95,7 +95,7 @@ def _split(protocol, record):
     return (record[:-1], record[-1:]) if hasattr(protocol, "data_norm") else (record, None)
 
 
-def test_repetition_cannot_be_averaged_away_but_new_clients_differ():
+def test_one_client_repeats_its_report_and_new_clients_differ():
     client = Client(VALUES)
     assert len({int(client.report(171.5)[0, 0]) for _ in range(100)}) == 1
     assert len({int(Client(VALUES).report(171.5)[0, 0]) for _ in range(100)}) > 10
@@ -127,10 +127,10 @@ def test_sums_are_exact(epsilon, n_reports, ceiling, path):
         client.report(n_reports)
 
 
-def test_a_sum_that_is_no_float_is_rounded_up():
+def test_a_sum_between_two_floats_is_rounded_up():
     client = Client(ValueProtocol(epsilon=1e-6, bounds=(0, 100)))
     client.report(1)
-    client._store._account.spent[("another", 10.0, 0.0)] = 10**15  # 1e16 + 1e-6 is no float
+    client._store._account.spent[("another", 10.0, 0.0)] = 10**15  # 1e16 + 1e-6 is not a float
     assert client.spent() > 1e16 and float(client.spent()) == np.nextafter(1e16, np.inf)
 
 
@@ -143,7 +143,7 @@ def test_a_protocol_above_the_ceiling_is_refused_at_once(path, ceiling):
     assert issubclass(BudgetError, InvalidParameterError)
 
 
-def test_past_the_ceiling_nothing_is_drawn_and_old_answers_are_still_given(path, monkeypatch):
+def test_above_the_ceiling_nothing_is_drawn_and_earlier_reports_are_returned(path, monkeypatch):
     client = Client(VALUES, ledger=path, max_epsilon=1.2)
     first = client.report(1)
     client.report(2)
@@ -158,7 +158,7 @@ def test_past_the_ceiling_nothing_is_drawn_and_old_answers_are_still_given(path,
     assert Client(VALUES, ledger=path, max_epsilon=1.5).report(3).shape == (1, 1)
 
 
-def test_a_delta_that_is_no_privacy_is_past_any_ceiling():
+def test_a_total_delta_above_the_limit_is_refused():
     with pytest.raises(BudgetError, match="delta=0.99"):
         Client(RecordProtocol(epsilon=0.1, delta=0.99), max_epsilon=1.0)
     client = Client(RecordProtocol(epsilon=0.1, delta=0.004), max_epsilon=1.0)
@@ -174,7 +174,7 @@ def test_a_delta_that_is_no_privacy_is_past_any_ceiling():
     (ValueProtocol(epsilon=np.inf).to_json(), "no privacy at all"),
     (GradientProtocol(), "GradientClient"), ("protocol.json", "not its path"), (7, "got int"), (None, "got NoneType"),
     (ValueProtocol, "got ABCMeta")])
-def test_protocols_that_no_client_answers(protocol, message, path):
+def test_protocols_that_a_client_refuses(protocol, message, path):
     with pytest.raises(InvalidParameterError, match=message):
         Client(protocol, ledger=path)
     assert not path.exists()
@@ -248,7 +248,7 @@ def test_the_record_is_not_in_the_file(protocol, value, path):
     for trace in [*traces, base64.b64encode(number).decode()[:10]]:
         assert trace.encode() not in text
     assert number not in text and number[::-1] not in text
-    assert protocol.id.encode() in text  # what the file is for can be read
+    assert protocol.id.encode() in text  # the protocol is in the file
 
 
 def test_digests_need_the_key_and_differ_by_protocol():
@@ -260,7 +260,7 @@ def test_digests_need_the_key_and_differ_by_protocol():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permission bits are as on POSIX systems")
-def test_the_file_is_its_owners_alone(path):
+def test_only_the_owner_can_read_the_file(path):
     old = os.umask(0)
     try:
         client = Client(VALUES, ledger=path)
@@ -272,7 +272,7 @@ def test_the_file_is_its_owners_alone(path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links are as on POSIX systems")
-def test_a_ledger_behind_a_link_is_one_ledger(tmp_path, path):
+def test_a_link_to_a_ledger_is_the_same_ledger(tmp_path, path):
     (tmp_path / "link").symlink_to(path)
     Client(VALUES, ledger=tmp_path / "link").report(1)
     assert Client(VALUES, ledger=path).spent() == 0.5 and (tmp_path / "link").is_symlink()
@@ -282,7 +282,7 @@ def test_a_ledger_behind_a_link_is_one_ledger(tmp_path, path):
             Client(VALUES, ledger=place)
 
 
-def test_a_crash_before_the_report_is_returned_has_been_counted(path, monkeypatch):
+def test_a_report_is_counted_even_if_the_program_dies_before_returning_it(path, monkeypatch):
     class Killed(BaseException):
         pass
 
@@ -290,9 +290,9 @@ def test_a_crash_before_the_report_is_returned_has_been_counted(path, monkeypatc
         write(*arguments, **options)
         raise Killed
 
-    client, write = Client(VALUES, ledger=path, max_epsilon=0.5), _client_ledger.write_whole
+    client, write = Client(VALUES, ledger=path, max_epsilon=0.5), _client_ledger.write_atomically
     with monkeypatch.context() as patch:
-        patch.setattr(_client_ledger, "write_whole", killed)
+        patch.setattr(_client_ledger, "write_atomically", killed)
         with pytest.raises(Killed):
             client.report(1)
     assert client.spent() == 0.5
@@ -308,7 +308,7 @@ def test_a_ledger_that_cannot_be_written_gives_no_report(path, monkeypatch):
 
     client = Client(VALUES, ledger=path)
     with monkeypatch.context() as patch:
-        patch.setattr(_client_ledger, "write_whole", full)
+        patch.setattr(_client_ledger, "write_atomically", full)
         with pytest.raises(OSError, match="no space"):
             client.report(1)
     assert client.spent() == 0
@@ -373,7 +373,7 @@ def test_threads_do_not_spend_the_same_budget(stored, path):
         thread.start()
     for thread in threads:
         thread.join()
-    # The ends of the interval are the same record for some threads, and cost nothing again.
+    # Values beyond the bounds are the same record for several threads, which costs epsilon only once.
     assert client.spent() == 1.0 and len({report.tobytes() for report in done}) <= 10 <= len(done)
 
 
@@ -401,7 +401,7 @@ def test_a_disk_without_locks(path, monkeypatch):
 
 
 def changed(change):
-    """A function that changes the fields of a ledger, and mends the checksum as only its owner can."""
+    """Return a function that changes the fields of a ledger and recomputes the checksum, which needs the key."""
     def apply(text):
         fields = json.loads(text)
         change(fields)
@@ -436,8 +436,8 @@ def row_with(place, **values):
     (row_with("answers", record=[]), "damaged"),
     (row_with("answers", report="AAAA"), "damaged"), (row_with("answers", report="?"), "damaged"),
     (row_with("answers", report=None), "damaged"), (row_with("answers", dtype="object"), "damaged"),
-    (row_with("answers", report="/38="), "damaged"), (None, "gone")])
-def test_with_a_ledger_that_cannot_be_read_nothing_is_reported(change, message, path, monkeypatch):
+    (row_with("answers", report="/38="), "damaged"), (None, "disappeared")])
+def test_with_an_unreadable_ledger_nothing_is_reported(change, message, path, monkeypatch):
     client = Client(VALUES, ledger=path)
     client.report(1)
     text = path.read_bytes()
@@ -456,7 +456,7 @@ def test_with_a_ledger_that_cannot_be_read_nothing_is_reported(change, message, 
         assert path.read_bytes() == left
 
 
-def test_any_flipped_byte_is_seen_or_changes_nothing(path):
+def test_a_flipped_byte_is_detected_or_harmless(path):
     client = Client(VALUES, ledger=path)
     first, whole = client.report(1), bytearray(path.read_bytes())
     for place in range(0, len(whole), 17):
@@ -470,7 +470,7 @@ def test_any_flipped_byte_is_seen_or_changes_nothing(path):
             assert "Nothing was reported" in str(error)
 
 
-def test_when_the_file_is_full_the_oldest_answers_go_and_stay_counted(path, monkeypatch):
+def test_a_full_file_drops_the_oldest_answers_but_keeps_their_cost(path, monkeypatch):
     client = Client(VALUES, ledger=path)
     client.report(0)
     monkeypatch.setattr(_client_ledger, "MAX_LEDGER_BYTES", 2 * path.stat().st_size)
@@ -491,7 +491,7 @@ def test_a_report_that_is_too_long_for_the_file_costs_nothing(path, monkeypatch)
     assert client.spent() == 0
 
 
-def test_the_text_of_a_ledger(path):
+def test_fields_of_the_ledger_file(path):
     Client(VALUES, ledger=path).report(1)
     fields = json.loads(path.read_text())
     assert list(fields) == ["format", "version", "key", "spent", "answers", "checksum"]
@@ -500,6 +500,6 @@ def test_the_text_of_a_ledger(path):
     assert [set(row) for row in fields["answers"]] == [{"record", "protocol", "dtype", "report"}]
 
 
-def test_repr_says_what_was_agreed_to():
+def test_repr_shows_protocol_ledger_and_ceiling():
     text = repr(Client(VALUES, max_epsilon=2))
     assert text == "Client(ValueProtocol with epsilon=0.5, ledger=None, max_epsilon=2.0)"

@@ -1,4 +1,4 @@
-"""What every protocol promises, tested over all of them."""
+"""Common contract of all protocols."""
 
 import copy
 import io
@@ -42,7 +42,7 @@ def through_pickle(aggregate):
 
 
 def statistic(aggregate):
-    """Numbers that the tallies of an aggregate hold, by protocol; reports that are kept, in an order of their own."""
+    """Numbers in the tallies of an aggregate, by protocol; kept reports are sorted."""
     found = {}
     for protocol, tally in aggregate.parts.items():
         found[protocol] = {field.name: np.asarray(getattr(tally, field.name)).tolist() for field in fields(tally)}
@@ -52,7 +52,7 @@ def statistic(aggregate):
 
 
 def distance(one, other):
-    """Mean distance of reports."""
+    """Mean absolute difference of two arrays of reports."""
     return np.abs(one.astype(float) - other).mean()
 
 
@@ -68,7 +68,7 @@ def test_every_public_protocol_is_registered():
 
 
 @noisy
-def test_a_description_comes_back_from_json(case):
+def test_a_description_survives_json(case):
     protocol = case.protocol
     text = protocol.to_json()
     assert json.loads(text)["format"] == "skldp-protocol" and json.loads(text)["version"] == 1
@@ -80,7 +80,7 @@ def test_a_description_comes_back_from_json(case):
 
 
 @every
-def test_a_client_refuses_a_simulation_and_a_file_keeps_it(case):
+def test_clients_refuse_a_protocol_without_noise_and_aggregates_keep_it(case):
     protocol = case.protocol.with_epsilon(math.inf)
     with pytest.raises(InvalidParameterError, match="no privacy"):
         Protocol.from_json(protocol.to_json())
@@ -89,12 +89,12 @@ def test_a_client_refuses_a_simulation_and_a_file_keeps_it(case):
 
 
 @every
-def test_protocols_are_values(case):
+def test_protocols_compare_by_value_and_are_immutable(case):
     protocol = case.protocol
-    for twin in (pickle.loads(pickle.dumps(protocol)), copy.copy(protocol), copy.deepcopy(protocol),
-                 replace(protocol), case.kind(**case.options)):
-        assert twin == protocol and hash(twin) == hash(protocol) and twin.id == protocol.id
-        np.testing.assert_array_equal(simulate(twin, case.X, case.y), case.reports)
+    for equal in (pickle.loads(pickle.dumps(protocol)), copy.copy(protocol), copy.deepcopy(protocol),
+                  replace(protocol), case.kind(**case.options)):
+        assert equal == protocol and hash(equal) == hash(protocol) and equal.id == protocol.id
+        np.testing.assert_array_equal(simulate(equal, case.X, case.y), case.reports)
     for field in fields(protocol):
         with pytest.raises(FrozenInstanceError):
             setattr(protocol, field.name, getattr(protocol, field.name))
@@ -113,7 +113,7 @@ def test_every_field_is_part_of_the_id(case):
     assert len({protocol, *others}) == len({other.id for other in [protocol, *others]}) == 1 + len(others)
 
 
-def test_protocols_that_differ_have_other_ids():
+def test_different_protocols_have_different_ids():
     protocols = {case.protocol for case in CASES.values()} | {case.kind() for case in CASES.values()}
     assert len({protocol.id for protocol in protocols}) == len(protocols)
 
@@ -189,7 +189,7 @@ def test_private_values_never_raise_or_warn(case):
 
 
 @noisy
-def test_a_seed_gives_the_same_reports_and_other_records_or_budgets_give_others(case):
+def test_seeded_noise_depends_on_records_and_budget(case):
     protocol, X, y = case.protocol, np.tile(case.X, (4, 1)), case.responses(np.tile(case.y, 4))
     with pytest.warns(SeededNoiseWarning, match="random_state=None"):
         reports = protocol.privatize(X, y, random_state=0)
@@ -202,7 +202,7 @@ def test_a_seed_gives_the_same_reports_and_other_records_or_budgets_give_others(
         relabelled = y.copy()
         relabelled[-1] = case.y[case.y != y[-1]][0]
         others.append(simulate(protocol, X, relabelled))
-    # Were the noise shared, all clients but the last would send the same, or nearly so.
+    # If the noise were shared, the reports of all clients but the last would be nearly equal.
     independent = distance(simulate(protocol, X, y, seed=1)[:-1], reports[:-1])
     assert all(distance(other[:-1], reports[:-1]) > 0.5 * independent for other in others) and independent > 0
 
@@ -215,7 +215,7 @@ def test_without_noise_the_report_is_a_function_of_the_record(case):
 
 
 @every
-def test_pieces_add_up_to_the_whole_in_any_order(case):
+def test_aggregates_of_pieces_add_up_in_any_order(case):
     reports = case.reports.copy()
     whole = case.aggregate(reports)
     expected = statistic(whole)
@@ -231,11 +231,11 @@ def test_pieces_add_up_to_the_whole_in_any_order(case):
         assert statistic(sum(map(travel, pieces[::-1]))) == expected
         assert statistic(whole + travel(empty)) == expected
     reports[:] = reports[0]
-    assert statistic(whole) == expected, "an aggregate does not change with the array that it was made of"
+    assert statistic(whole) == expected, "an aggregate does not share memory with the reports"
 
 
 @every
-def test_reports_come_back_from_a_file(case, tmp_path):
+def test_reports_survive_a_file(case, tmp_path):
     save_reports(tmp_path / "reports", case.reports, case.protocol)
     reports, protocol = load_reports(tmp_path / "reports", case.protocol)
     assert protocol == case.protocol and protocol.id == case.protocol.id and reports.dtype == case.reports.dtype
@@ -243,21 +243,21 @@ def test_reports_come_back_from_a_file(case, tmp_path):
 
 
 @every
-def test_aggregates_of_other_collections_do_not_add(case):
+def test_aggregates_of_other_collections_cannot_be_added(case):
     mine = case.aggregate(case.reports)
     assert case.others
     for name, other in case.others.items():
-        with pytest.raises(InvalidReportError, match=f"do not add: {name} is "):
+        with pytest.raises(InvalidReportError, match=f"cannot be added: {name} is "):
             mine + other.aggregate([])
     foreign = next(one for one in CASES.values() if one.kind is not case.kind)
-    with pytest.raises(InvalidReportError, match=f"{case.kind.__name__} and {foreign.kind.__name__} do not add"):
+    with pytest.raises(InvalidReportError, match=f"{case.kind.__name__} and {foreign.kind.__name__} cannot be added"):
         mine + foreign.aggregate(foreign.reports)
     with pytest.raises(TypeError):
         mine + 3
 
 
 @every
-def test_cohorts_add_side_by_side(case):
+def test_aggregates_of_cohorts_with_different_budgets_can_be_added(case):
     protocol, cohort = case.protocol, case.protocol.with_epsilon(1.7)
     both = case.aggregate(case.reports) + cohort.aggregate(simulate(cohort, case.X, case.y))
     assert list(both.parts) == [protocol, cohort] and both.n_reports == 2 * N_RECORDS
@@ -270,7 +270,7 @@ def test_cohorts_add_side_by_side(case):
 
 
 @every
-def test_a_strange_row_in_a_list_costs_itself(case):
+def test_only_the_malformed_row_of_a_list_is_dropped(case):
     protocol, good = case.protocol, case.reports[:20].tolist()
     expected = statistic(case.aggregate(good))
     for name, row in strange_rows(protocol.width).items():
@@ -284,7 +284,7 @@ def test_a_strange_row_in_a_list_costs_itself(case):
 
 
 @every
-def test_a_strange_entry_of_an_array_costs_its_row(case):
+def test_a_malformed_entry_of_an_array_drops_only_its_row(case):
     protocol, reports = case.protocol, case.reports
     expected = statistic(case.aggregate(np.delete(reports, 4, axis=0)))
     for value, dtype in [(3.5, float), (math.nan, float), (1e300, float), (10**30, object), ("text", object),
@@ -301,7 +301,7 @@ def test_a_strange_entry_of_an_array_costs_its_row(case):
 
 
 @every
-def test_reports_out_of_range_are_named_or_dropped(case):
+def test_reports_out_of_range_are_listed_in_the_error_or_dropped(case):
     protocol, reports = case.protocol, case.reports.astype(np.int64)
     clean = case.aggregate(np.delete(reports, [3, 37, 38], axis=0))
     reports[3], reports[37, 0], reports[38, -1] = 2**62, -(2**63), 2**63 - 1
@@ -310,15 +310,15 @@ def test_reports_out_of_range_are_named_or_dropped(case):
         case.aggregate(reports)
     found = case.aggregate(reports, on_invalid="drop")
     assert (found.n_reports, found.n_rejected) == (N_RECORDS - 3, 3) and statistic(found) == statistic(clean)
-    nobody = case.aggregate(reports[[3, 37]], on_invalid="drop")
-    assert (nobody.n_reports, nobody.n_rejected) == (0, 2)
+    empty = case.aggregate(reports[[3, 37]], on_invalid="drop")
+    assert (empty.n_reports, empty.n_rejected) == (0, 2)
     assert not protocol.check(np.full((2, protocol.width), 2**64 - 1, dtype=np.uint64)).any()
     with pytest.raises(InvalidParameterError, match='"raise" or "drop"'):
         case.aggregate(case.reports, on_invalid="ignore")
 
 
 @every
-def test_reports_of_another_shape_or_type(case):
+def test_reports_of_a_wrong_shape_or_type_are_refused(case):
     width = case.protocol.width
     shapes = [(4, width + 1), (4, width - 1), (2, width, 1), (1, 1, width), (), *[(width,)] * (width > 1)]
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""Files, rows and sums just beyond what is possible, and just within it."""
+"""Files, rows and sums just outside and just inside their limits."""
 
 import numpy as np
 import pytest
@@ -22,8 +22,8 @@ def test_negative_counts_of_values_are_refused():
             Aggregate.from_json(Aggregate({protocol: Tally(3, wrong)}).to_json())
 
 
-def test_many_reports_with_empty_cells_add():
-    """Sums that are zero, or equal, are no sign of integers that have wrapped around."""
+def test_many_reports_with_empty_cells_can_be_added():
+    """Sums that are zero, or equal, are not mistaken for an integer overflow."""
     protocol = ValueProtocol(n_levels=8)
     sums = np.zeros((1, protocol.cells.n_cells), dtype=np.int64)
     sums[0, [2, 5]] = 2**20, 2**20
@@ -32,7 +32,7 @@ def test_many_reports_with_empty_cells_add():
     assert (total.sums == sums + sums[:, ::-1]).all()
 
 
-def test_rows_of_the_wrong_type_are_no_rows():
+def test_rows_of_the_wrong_type_are_refused():
     protocol = CategoryProtocol(categories=list(range(10)), mechanism="subset")
     reports = protocol.privatize([0, 1, 2])
     honest = protocol.aggregate(reports, keep_rows=True).parts[protocol]
@@ -50,7 +50,7 @@ def test_rows_of_the_wrong_type_are_no_rows():
 
 
 @pytest.mark.parametrize("entry", [2**63, 2**63 + 1, -2**63, -2**63 - 1, 2.0**63, 10**30])
-def test_an_entry_just_past_int64_costs_its_row(entry):
+def test_a_row_with_an_entry_above_int64_is_dropped(entry):
     protocol = ValueProtocol()
     aggregate = protocol.aggregate([[0], [entry], ["no number"], [2**63 - 1], [1]], on_invalid="drop")
     assert (aggregate.n_reports, aggregate.n_rejected) == (2, 3)
@@ -70,7 +70,7 @@ def test_a_ledger_of_impossible_spending_is_damaged(epsilon, delta, count):
 
 @pytest.mark.parametrize("mechanism, n_levels", [("gaussian", 2**17), ("laplace", 2**16), ("square_wave", 1024)])
 def test_values_of_different_codes_are_different_records(mechanism, n_levels):
-    """A memoised answer is given again for a value of the same code, and for no neighbour's."""
+    """A stored report is returned for a value of the same code, and not for a value of a neighbouring code."""
     protocol = ValueProtocol(epsilon=1.0, delta=1e-5, bounds=(0, 1), mechanism=mechanism)
     codes = np.arange(n_levels // 2 - 3, n_levels // 2 + 4)
     for shift in (0.0, 0.4, -0.4):
@@ -78,7 +78,7 @@ def test_values_of_different_codes_are_different_records(mechanism, n_levels):
         assert (protocol._compared(x, None)[0][:, 0] == codes).all()
 
 
-def test_pairs_that_count_more_often_than_single_precision_holds():
+def test_counts_of_pairs_above_single_precision_are_exact():
     rows, often = np.array([[1, 1, 0], [0, 1, 1]], dtype=np.uint8), np.array([2**24 + 1, 2**40 + 1])
     pairs = PairTally.of(rows, often).pairs
     assert pairs.tolist() == [[often[0], often[0], 0], [often[0], often.sum(), often[1]], [0, often[1], often[1]]]
@@ -88,14 +88,14 @@ def test_digests_of_records_have_128_bits():
     assert len(bytes.fromhex(Account().digest(ValueProtocol(), [np.zeros(1)]))) == 16
 
 
-def test_the_text_of_an_account_shows_neither_key_nor_answers():
+def test_repr_of_an_account_shows_neither_key_nor_answers():
     account = Account(answers={"0123": ("id", "int16", "c2VjcmV0")})
     text = repr(account)
     assert account.key.hex() not in text and repr(account.key) not in text and "c2VjcmV0" not in text
 
 
-def test_sums_of_records_end_at_the_clamps():
-    """Reports that are all at a clamp are possible; one more in any sum is not."""
+def test_sums_of_records_are_bounded_by_the_clamps():
+    """Sums of reports that are all at a clamp are possible; a sum that is larger by one is not."""
     protocol = RecordProtocol(n_features=1)
     top = protocol.randomizer.clamp[1]
     part = protocol.aggregate(np.full((3, 2), top)).parts[protocol]

@@ -1,4 +1,4 @@
-"""Files of reports and of aggregates: whole, checked, and a sentence for whatever else is in them."""
+"""Files of reports and of aggregates: complete, checked, and a clear error for anything else."""
 
 import io
 import json
@@ -75,7 +75,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 def test_reports_of_another_protocol(tmp_path):
     protocol, reports = made("value")
     save_reports(tmp_path / "reports.npz", reports, protocol)
-    with pytest.raises(InvalidReportError, match="came under the protocol"):
+    with pytest.raises(InvalidReportError, match="belong to the protocol"):
         load_reports(tmp_path / "reports.npz", ValueProtocol(epsilon=2.0))
 
 
@@ -90,7 +90,7 @@ READERS = {"reports": load_reports, "aggregate": Aggregate.load}
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("name", ["value", "subset", "moments", "labelled records"])
-def test_a_file_that_was_cut_short_at_any_place(kind, name):
+def test_truncated_files_are_refused(kind, name):
     protocol, reports = made(name)
     if kind == "reports":
         whole = stored(lambda file: save_reports(file, reports, protocol))
@@ -103,7 +103,7 @@ def test_a_file_that_was_cut_short_at_any_place(kind, name):
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_foreign_files(kind, tmp_path):
+def test_files_of_other_programs_are_refused(kind, tmp_path):
     np.savez(tmp_path / "foreign.npz", numbers=np.arange(3))
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "objects.npz", header=np.array([{"a": 1}], dtype=object))
@@ -115,7 +115,7 @@ def test_foreign_files(kind, tmp_path):
         READERS[kind](tmp_path / "absent.npz")
 
 
-def test_one_kind_of_file_is_not_the_other(tmp_path):
+def test_a_file_of_the_other_kind_is_refused(tmp_path):
     protocol, reports = made("value")
     save_reports(tmp_path / "reports.npz", reports, protocol)
     protocol.aggregate(reports).save(tmp_path / "sums.npz")
@@ -156,7 +156,7 @@ def changed(text, **changes):
     ({"parts__0__tally__sums": {"dtype": "integer", "shape": [1], "data": [1.5]}}, "damaged"),
     ({"parts__0__tally__sums": {"member": "elsewhere"}}, "damaged"),
 ])
-def test_changed_aggregates(changes, message):
+def test_changed_aggregates_are_refused(changes, message):
     protocol, reports = made("value")
     text = protocol.aggregate(reports).to_json()
     with pytest.raises((InvalidReportError, InvalidParameterError), match=message):
@@ -164,12 +164,12 @@ def test_changed_aggregates(changes, message):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "null", '{"format": "skldp-aggregate", "version": 1}'])
-def test_no_aggregate_at_all(text):
+def test_texts_that_are_not_aggregates_are_refused(text):
     with pytest.raises(InvalidReportError):
         Aggregate.from_json(text)
 
 
-def test_rows_that_no_client_sent_are_refused():
+def test_impossible_rows_in_a_file_are_refused():
     protocol, reports = made("subset")
     text = protocol.aggregate(reports, keep_rows=True).to_json()
     rows = {"dtype": "uint8", "shape": [1, 2], "data": "//8="}  # all ones
@@ -178,7 +178,7 @@ def test_rows_that_no_client_sent_are_refused():
         Aggregate.from_json(changed(text, parts__0__tally__rows=rows, parts__0__tally__multiplicity=one))
 
 
-def test_sums_beyond_any_word_survive():
+def test_sums_above_64_bits_survive_json():
     protocol, reports = made("records")
     total = protocol.aggregate(reports)
     for _ in range(48):

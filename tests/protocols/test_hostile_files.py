@@ -1,4 +1,4 @@
-"""What an adversary, or a bad disk, can make of files: an error in a sentence, and never wrong sums or raw values."""
+"""Files changed by an adversary or a bad disk: a clear error, and never wrong sums or raw values."""
 
 import base64
 import io
@@ -23,11 +23,11 @@ from skldp.protocols._tallies import PairTally, Tally
 from tests.protocols.test_files import CASES, cases, changed, made, stored
 
 VALUES = ValueProtocol(epsilon=1.0, bounds=(0, 10))
-SENTENCE = (InvalidReportError, InvalidParameterError)
+REFUSED = (InvalidReportError, InvalidParameterError)
 
 
 @pytest.mark.parametrize("infinity", ["Infinity", "1e999", '"inf"'])
-def test_no_spelling_of_infinity_makes_a_client_send_its_value(infinity):
+def test_clients_refuse_every_spelling_of_infinity(infinity):
     with pytest.raises(InvalidParameterError, match="no privacy at all"):
         Protocol.from_json(VALUES.to_json().replace('"epsilon": 1.0', f'"epsilon": {infinity}'))
 
@@ -35,19 +35,19 @@ def test_no_spelling_of_infinity_makes_a_client_send_its_value(infinity):
 @pytest.mark.parametrize("changes", [
     {"epsilon": 10**400}, {"bounds": [0, 10**400]}, {"mechanism": {}}, {"n_levels": {}}, {"n_levels": 0},
     {"kind": "RegressionProtocol"}, {"kind": "Protocol"}, {"window": []}, {"n_features": 1.5}])
-def test_fields_of_an_impossible_kind_or_size(changes):
+def test_fields_of_an_impossible_type_or_size_are_refused(changes):
     with pytest.raises(InvalidParameterError):
         Protocol.from_json(changed(VALUES.to_json(), **changes))
 
 
-def test_deeply_nested_fields():
+def test_deeply_nested_fields_are_refused():
     nested = "[" * 2000 + "]" * 2000
     with pytest.raises(InvalidParameterError):
         Protocol.from_json(VALUES.to_json().replace("[0.0, 10.0]", nested))
 
 
 @cases
-def test_one_flipped_byte_is_never_another_set_of_reports(name):
+def test_one_flipped_byte_never_changes_the_reports(name):
     protocol, reports = made(name)
     whole = bytearray(stored(lambda file: save_reports(file, reports, protocol)))
     rng = np.random.default_rng(0)
@@ -56,14 +56,14 @@ def test_one_flipped_byte_is_never_another_set_of_reports(name):
         damaged[place] ^= 1 << int(rng.integers(8))
         try:
             found, of = load_reports(io.BytesIO(bytes(damaged)))
-        except SENTENCE:
+        except REFUSED:
             continue
-        # Zip archives hold bytes that nobody reads: times, and copies of names.
+        # Zip archives have bytes that are never read: times, and copies of names.
         assert of == protocol
         np.testing.assert_array_equal(found, reports)
 
 
-def test_a_bomb_is_not_unpacked():
+def test_a_zip_bomb_is_not_unpacked():
     file = io.BytesIO()
     np.savez_compressed(file, header=np.zeros(10**6, dtype=np.uint8), reports=np.zeros(10**6, dtype=np.int16))
     file.seek(0)
@@ -71,7 +71,7 @@ def test_a_bomb_is_not_unpacked():
         load_reports(file)
 
 
-def test_members_that_are_no_arrays():
+def test_members_that_are_not_arrays_are_refused():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("header", b"{}")
@@ -101,7 +101,7 @@ def test_honest_sums_are_possible(name):
 
 @pytest.mark.parametrize("mechanism, sums", [
     ("subset", [-5, 900, 3]), ("subset", [10, 10, 10]), ("oue", [11, 0, 0]), ("rr", [5, 5, 5]), ("rr", [-1, 1, 10])])
-def test_counts_that_no_reports_have(mechanism, sums):
+def test_impossible_counts_are_refused(mechanism, sums):
     protocol = CategoryProtocol(categories=("a", "b", "c"), mechanism=mechanism)
     tally = protocol.aggregate(protocol._randomize([["a"]] * 10, None, 0)).parts[protocol]
     raw = json.loads(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}).to_json())
@@ -115,7 +115,7 @@ def test_counts_that_no_reports_have(mechanism, sums):
     {(0, 1): +1}, {(0, 1): -10**6, (1, 0): -10**6}, {(0, 1): +300, (1, 0): +300}, {(0, 0): 2**62},
     {(0, 1): -150, (1, 0): -150}, {(0, 0): -400}], ids=str)
 @pytest.mark.parametrize("mechanism", ["subset", "oue"])
-def test_pairs_that_no_reports_have(mechanism, changes):
+def test_impossible_pairs_are_refused(mechanism, changes):
     protocol = CategoryProtocol(categories=tuple(range(6)), mechanism=mechanism, epsilon=0.5)
     tally = protocol.aggregate(protocol._randomize([[0]] * 400, None, 0)).parts[protocol]
     pairs = tally.pairs.copy()
@@ -129,7 +129,7 @@ def test_pairs_that_no_reports_have(mechanism, changes):
 
 @pytest.mark.parametrize("damage", [
     lambda pairs: pairs[:2, :2], lambda pairs: pairs.astype(np.int32), lambda pairs: pairs.ravel()], ids=range(3))
-def test_pairs_of_the_wrong_kind(damage):
+def test_pairs_of_a_wrong_shape_or_type_are_refused(damage):
     protocol = CategoryProtocol(categories=tuple(range(6)), mechanism="oue", epsilon=0.5)
     tally = protocol.aggregate(protocol._randomize([[0]] * 400, None, 0)).parts[protocol]
     assert not PairTally(400, damage(tally.pairs)).fits(protocol)
@@ -137,7 +137,7 @@ def test_pairs_of_the_wrong_kind(damage):
     assert not PairTally(400, np.zeros((40, 40), dtype=np.int64)).fits(wide)
 
 
-def test_pairs_add_up_and_give_way_to_sums():
+def test_sums_of_tallies_of_different_kinds():
     protocol = CategoryProtocol(categories=tuple(range(6)), mechanism="oue", epsilon=0.5)
     reports = protocol._randomize(np.arange(600)[:, None] % 6, None, 0)
     pieces = {"pairs": protocol.aggregate(reports[:200]).parts[protocol],
@@ -155,7 +155,7 @@ def test_pairs_add_up_and_give_way_to_sums():
     assert (next(iter(many.parts.values())).pairs == 80 * whole).all()  # in blocks
 
 
-def test_moments_that_no_reports_have():
+def test_impossible_moments_are_refused():
     protocol = MomentProtocol(n_features=2)
     raw = json.loads(protocol.aggregate(protocol._randomize([[0.1, 0.1]], [0.1], 0)).to_json())
     for size in (10**30, 10**400):
@@ -164,14 +164,14 @@ def test_moments_that_no_reports_have():
             Aggregate.from_json(json.dumps(raw))
 
 
-def test_numbers_that_are_arrays():
+def test_an_array_in_place_of_a_number_is_refused():
     raw = json.loads(VALUES.aggregate(VALUES._randomize([3.0], None, 0)).to_json())
     raw["parts"][0]["tally"]["n_reports"] = {"dtype": "int64", "shape": [1], "data": "BQAAAAAAAAA="}
     with pytest.raises(InvalidReportError):
         Aggregate.from_json(json.dumps(raw))
 
 
-def test_numbers_of_numpy_can_be_published():
+def test_numpy_numbers_can_be_published():
     protocol = CategoryProtocol(categories=(np.int64(1), np.int64(2)))
     assert Protocol.from_json(protocol.to_json()) == protocol
     assert Protocol.from_json(ValueProtocol(window=np.float32(0.25), n_levels=np.int64(64)).to_json()).n_levels == 64
@@ -183,8 +183,8 @@ def test_sparse_records_are_refused_by_gradients_too():
         GradientProtocol(n_features=1).privatize(sparse.csr_matrix([[0.1]]), [1])
 
 
-def test_an_idle_site_does_not_cost_the_rows_of_others():
+def test_adding_an_empty_aggregate_keeps_the_rows():
     protocol, reports = made("subset")
-    rows, idle = protocol.aggregate(reports, keep_rows=True), protocol.aggregate([])
-    for total in (rows + idle, idle + rows):
+    rows, empty = protocol.aggregate(reports, keep_rows=True), protocol.aggregate([])
+    for total in (rows + empty, empty + rows):
         assert total.parts[protocol].kind == "rows"

@@ -1,4 +1,4 @@
-"""What clients of a logistic regression send, and what the aggregator keeps of it."""
+"""Protocols of logistic regression: reports and aggregates."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ PROTOCOLS = {
     "gaussian": LabelMomentProtocol(n_features=2, classes=("no", "yes"), mechanism="gaussian", epsilon=3.0),
     "sphere without intercept": LabelMomentProtocol(n_features=3, intercept_weight=0.0, y_weight=0.9),
     "records": LabelRecordProtocol(n_features=2, classes=(False, True), epsilon=0.5),
-    "records, little for the label": LabelRecordProtocol(n_features=3, budget_split=0.1, delta=1e-9),
+    "records, small label budget": LabelRecordProtocol(n_features=3, budget_split=0.1, delta=1e-9),
 }
 everyone = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=list(PROTOCOLS))
 
@@ -29,20 +29,20 @@ def records(protocol, n=500, seed=0):
 
 
 def statistic(aggregate):
-    """The sums, or the rows in an order of their own."""
+    """The sums, or the sorted rows."""
     tally = next(iter(aggregate.parts.values()))
     return tally.sums if hasattr(tally, "sums") else tally.reports[np.lexsort(tally.reports.T)]
 
 
 def label_signs(protocol, reports):
-    """Signs of the labels that noiseless reports carry, of records with x = (0.9, 0, ...) in units of the norm."""
+    """Signs of the labels in noiseless reports of records with x = (0.9, 0, ...) in units of the norm."""
     if isinstance(protocol, LabelRecordProtocol):
         return protocol.randomizer.decode(reports)[:, -1]
     first = protocol.randomizer.order - 1 - protocol.n_features
     return np.sign(protocol.randomizer.matrix(protocol.randomizer.decode(reports))[:, first, -1])
 
 
-def some_x(protocol, n):
+def fixed_x(protocol, n):
     X = np.zeros((n, protocol.n_features))
     X[:, 0] = 0.9 * protocol.data_norm
     return X
@@ -53,15 +53,15 @@ def some_x(protocol, n):
     ("no", "yes"), (0.5, 1.5), (False, True), (True, False), (-1, 1), [3, 2], np.array(["b", "a"]),
     np.array([2.0, 1.0]), np.array([True, False]), pd.Series(["x", "y"]), ("ä", ""),
 ])
-def test_classes_of_any_kind_and_the_later_is_the_positive_one(cls, classes):
+def test_classes_are_sorted_and_the_second_is_positive(cls, classes):
     protocol = cls(classes=classes, epsilon=np.inf, n_features=2)
     assert isinstance(protocol.classes, tuple) and list(protocol.classes) == sorted(classes)
     private = replace(protocol, epsilon=1.0)
     assert Protocol.from_json(private.to_json()) == private
     y = [protocol.classes[number] for number in (0, 1, 1, 0)]
     for form in (y, np.array(y), np.array(y, dtype=object), pd.Series(y), tuple(y)):
-        assert label_signs(protocol, protocol._randomize(some_x(protocol, 4), form, 0)).tolist() == [-1, 1, 1, -1]
-    assert label_signs(protocol, protocol.privatize(some_x(protocol, 1)[0], y[1])).tolist() == [1], "a single client"
+        assert label_signs(protocol, protocol._randomize(fixed_x(protocol, 4), form, 0)).tolist() == [-1, 1, 1, -1]
+    assert label_signs(protocol, protocol.privatize(fixed_x(protocol, 1)[0], y[1])).tolist() == [1], "a single client"
 
 
 @pytest.mark.parametrize("cls", [LabelMomentProtocol, LabelRecordProtocol])
@@ -78,21 +78,21 @@ def test_two_labels_are_required(cls, classes, message):
 
 
 @everyone
-@pytest.mark.parametrize("strange", [None, np.nan, "maybe", 17, np.inf])
-def test_an_unknown_label_is_either_at_random(protocol, strange):
+@pytest.mark.parametrize("unknown", [None, np.nan, "maybe", 17, np.inf])
+def test_an_unknown_label_is_replaced_by_a_random_one(protocol, unknown):
     plain, n = replace(protocol, epsilon=np.inf), 4000
     y = np.empty(n, dtype=object)
     y[:] = protocol.classes[1]
-    y[::2] = strange
-    signs = label_signs(plain, plain._randomize(some_x(plain, n), y, 0))
-    assert (signs[1::2] == 1).all(), "known labels stay what they are"
+    y[::2] = unknown
+    signs = label_signs(plain, plain._randomize(fixed_x(plain, n), y, 0))
+    assert (signs[1::2] == 1).all(), "known labels are kept"
     assert abs(signs[::2].mean()) < 5 / np.sqrt(n / 2), "a fair coin"
-    again = label_signs(plain, plain.privatize(some_x(plain, n), y))
-    assert (again[::2] != signs[::2]).mean() == pytest.approx(0.5, abs=0.06), "and a fresh one for every call"
+    again = label_signs(plain, plain.privatize(fixed_x(plain, n), y))
+    assert (again[::2] != signs[::2]).mean() == pytest.approx(0.5, abs=0.06), "drawn again in every call"
 
 
 class Counted(SystemWords):
-    """Counts what is asked for."""
+    """Source that records how many words are requested."""
 
     def __init__(self):
         self.asked = []
@@ -119,7 +119,7 @@ def test_the_number_of_words_does_not_depend_on_the_data(protocol, monkeypatch):
     assert asked[0][0] == 50, "a coin for every record, known or not"
 
 
-def test_aggregates_of_moments_are_exact_sums_and_those_of_records_the_rows():
+def test_aggregates_keep_sums_of_moments_and_rows_of_records():
     for protocol in PROTOCOLS.values():
         reports = protocol.privatize(*records(protocol))
         if isinstance(protocol, LabelRecordProtocol):
@@ -131,7 +131,7 @@ def test_aggregates_of_moments_are_exact_sums_and_those_of_records_the_rows():
 
 
 @pytest.mark.parametrize("label", [-1, 2, 127])
-def test_a_reported_label_is_zero_or_one(label):
+def test_a_reported_label_other_than_zero_or_one_is_invalid(label):
     protocol = PROTOCOLS["records"]
     reports = protocol.privatize(*records(protocol, 10))
     reports[4, -1] = label
@@ -139,9 +139,9 @@ def test_a_reported_label_is_zero_or_one(label):
 
 
 @everyone
-def test_pieces_are_the_whole_and_share_no_noise(protocol):
+def test_pieces_are_the_same_reports_and_share_no_noise(protocol):
     X, y = records(protocol, 2 * CHUNK_ROWS + 5)
-    X[:], y[:] = 0.1, protocol.classes[1]  # equal records: whatever differs is noise
+    X[:], y[:] = 0.1, protocol.classes[1]  # equal records, so that all differences are noise
     pieces = list(protocol._draw(*protocol._plain(X, y), 7))
     assert [len(piece) for piece in pieces] == [CHUNK_ROWS, CHUNK_ROWS, 5]
     whole = protocol._randomize(X, y, 7)
@@ -168,8 +168,8 @@ def test_files_of_records_with_a_bad_split():
             Protocol.from_json(json.dumps({**fields, "budget_split": split}))
 
 
-def test_what_the_budget_becomes():
-    assert LabelMomentProtocol(delta=0.1).delta == 0.0, "the sphere has none"
+def test_delta_and_weights_are_those_of_the_mechanism():
+    assert LabelMomentProtocol(delta=0.1).delta == 0.0, "the sphere mechanism is pure"
     assert LabelRecordProtocol(delta=1e-7).delta == 1e-7
     assert not LabelMomentProtocol(intercept_weight=0.0).has_intercept and LabelMomentProtocol().has_intercept
     assert LabelMomentProtocol(mechanism="gaussian", y_weight=0.7).y_weight == 179 / 256

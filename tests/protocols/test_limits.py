@@ -1,4 +1,4 @@
-"""Limits before allocation: what is too large is refused in a sentence, at both ends, and before it costs anything."""
+"""Size limits: client and aggregator refuse too large input with a clear error, before anything is allocated."""
 
 import io
 import json
@@ -55,7 +55,7 @@ VALUES = ValueProtocol(epsilon=1.0, bounds=(0, 10))
 
 
 class Cheap:
-    """What happens inside takes less than a second and 32 MB."""
+    """Context that fails unless its block takes less than a second and 32 MB."""
 
     def __enter__(self):
         tracemalloc.start()
@@ -73,12 +73,12 @@ def test_the_guide_shows_the_limits():
     assert shown == LIMITS
 
 
-def test_the_table_holds_every_limit():
+def test_the_table_lists_every_limit():
     named = {name: value for name, value in vars(_limits).items() if name.startswith("MAX_")}
     assert named == {name: value for name, (value, _) in LIMITS.items()}
 
 
-def test_the_limits_are_not_below_what_is_needed():
+def test_the_limits_are_large_enough():
     assert _limits.MAX_CATEGORIES >= 2**24 and _limits.MAX_CELLS >= 2**24 and _limits.MAX_LEVELS >= 2**24
     assert _limits.MAX_FEATURES >= 4096 and _limits.MAX_COHORTS >= 1024 and _limits.MAX_CLASSES >= 1000
 
@@ -101,7 +101,7 @@ def test_the_limits_are_not_below_what_is_needed():
     (lambda n: SubsetSelection(n_categories=n), 2**24),
     (lambda n: UnaryEncoding(n_categories=n), 2**24),
 ], ids=range(16))
-def test_sizes_in_parameters(make, limit):
+def test_limits_of_parameters(make, limit):
     with Cheap():
         if limit is not None:
             make(limit)
@@ -111,7 +111,7 @@ def test_sizes_in_parameters(make, limit):
 
 
 @pytest.mark.parametrize("cls", [SphereMoments, GaussianMoments])
-def test_moments_are_limited_by_their_number(cls):
+def test_the_number_of_moments_is_limited(cls):
     assert cls(epsilon=20.0, n_features=1445).n_moments == 1_047_627
     for n_features in (1446, 4096):
         with pytest.raises(InvalidParameterError, match="moments, and a report may have 1048576"):
@@ -120,21 +120,21 @@ def test_moments_are_limited_by_their_number(cls):
 
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("intercept_weight", [0.0, 0.5])
-def test_moments_are_counted_without_a_list_of_them(labelled, intercept_weight):
+def test_the_number_of_moments_matches_the_list_of_entries(labelled, intercept_weight):
     for n_features in (1, 2, 7):
         mechanism = SphereMoments(n_features=n_features, labelled=labelled, intercept_weight=intercept_weight)
         assert mechanism.n_moments == len(mechanism.places[0])
 
 
-def test_cells_over_all_columns():
+def test_limit_of_cells_over_all_columns():
     assert ValueProtocol(n_features=4096, n_levels=4096).cells.n_cells > 4096
     assert ValueProtocol(n_levels=2**24, window=1.0).cells.n_cells == 3 * 2**24 + 1
-    ValueProtocol(mechanism="laplace", n_features=4096)  # whose levels share cells
+    ValueProtocol(mechanism="laplace", n_features=4096)  # several levels share a cell
     with pytest.raises(InvalidParameterError, match="335544320 cells to count, and there may be 16777216"):
         ValueProtocol(n_features=20, n_levels=2**24)
 
 
-def test_lists_of_categories_and_classes(monkeypatch):
+def test_limits_of_categories_and_classes(monkeypatch):
     monkeypatch.setattr("skldp._validation._categories.MAX_CATEGORIES", 10)
     CategoryProtocol(categories=tuple(range(10)))
     with pytest.raises(InvalidParameterError, match="categories must have at most 10 entries, got 11"):
@@ -144,7 +144,7 @@ def test_lists_of_categories_and_classes(monkeypatch):
             protocol(classes=tuple(range(1001)))
 
 
-def test_a_short_aggregate_costs_nothing():
+def test_a_short_aggregate_of_a_large_protocol_is_refused_cheaply():
     tally = {"kind": "reports", "n_reports": 1, "reports": {"dtype": "int8", "shape": [1, 1], "data": "AA=="}}
     for levels, features in ((2**24, 1), (2**10, 4096)):
         protocol = ValueProtocol(n_levels=levels, n_features=features)
@@ -154,30 +154,30 @@ def test_a_short_aggregate_costs_nothing():
             Aggregate.from_json(json.dumps(text))
 
 
-def test_a_billion_columns_cost_a_client_nothing():
+def test_a_billion_columns_are_refused_cheaply():
     text = GradientProtocol().to_json()
     with Cheap(), pytest.raises(InvalidParameterError, match="n_features must be between 1 and 4096"):
         Protocol.from_json(changed(text, n_features=10**9))
 
 
 @pytest.mark.parametrize("text, message", [
-    ("[" * 33 + "]" * 33, "more than 32 brackets"),
-    ('{"a": ' * 10**5, "more than 32 brackets"),
+    ("[" * 33 + "]" * 33, "more than 32 nested brackets"),
+    ('{"a": ' * 10**5, "more than 32 nested brackets"),
     ('{"a": ' + "9" * 1001 + "}", "more than 1000 digits"),
     ('{"a": ' + "9" * 10**6 + "}", "more than 1000 digits"),
     ("[" * 32 + "]" * 32, "JSON of another kind"),
-    ('{"a": "' + "[" * 100 + '"}', "format"),  # brackets in a string are none
+    ('{"a": "' + "[" * 100 + '"}', "format"),  # brackets inside a string do not count
     ('{"a": "\\"' + "[" * 100 + '"}', "format"),
-    ('{"a": "' + '\\"' * 10**5, "no JSON"),
+    ('{"a": "' + '\\"' * 10**5, "not JSON"),
 ])
-def test_texts(text, message):
+def test_limits_of_json_texts(text, message):
     for reader in (Protocol.from_json, Aggregate.from_json):
         for form in (text, text.encode(), text.encode("utf-16")):
             with Cheap(), pytest.raises((InvalidParameterError, InvalidReportError), match=message):
                 reader(form)
 
 
-def test_long_texts(monkeypatch):
+def test_limit_of_the_length_of_texts(monkeypatch):
     text = VALUES.to_json()
     monkeypatch.setattr(_texts, "MAX_JSON_LENGTH", len(text))
     assert Protocol.from_json(text) == VALUES
@@ -187,19 +187,19 @@ def test_long_texts(monkeypatch):
         GradientModel.from_json("[" + "0," * len(text))
 
 
-def test_long_numbers_in_a_long_text_where_python_reads_them(monkeypatch):
+def test_long_numbers_in_a_long_text_without_pythons_own_limit(monkeypatch):
     monkeypatch.setattr(_texts, "_SHORT_TEXT", 10)
     monkeypatch.setattr(sys, "get_int_max_str_digits", lambda: 0)
     with pytest.raises(InvalidParameterError, match="more than 1000 digits"):
         Protocol.from_json('{"a": ' + "9" * 1001 + "}")
 
 
-def test_bytes_that_are_no_text():
-    with pytest.raises(InvalidParameterError, match="no JSON"):
+def test_bytes_that_are_not_text_are_refused():
+    with pytest.raises(InvalidParameterError, match="not JSON"):
         Protocol.from_json(VALUES.to_json().encode() + b"\xff")
 
 
-def test_models():
+def test_limits_of_models():
     start = json.loads(GradientProtocol(n_features=4096).start().to_json())
     assert len(GradientModel.from_json(json.dumps(start)).theta) == 4097
     start["theta"].append(0.0)
@@ -209,7 +209,7 @@ def test_models():
         GradientModel.from_json("[" * 10**6)
 
 
-def test_counts_and_cohorts(monkeypatch):
+def test_limits_of_counts_and_cohorts(monkeypatch):
     text = VALUES.aggregate([]).to_json()
     for field in ("n_rejected", "parts__0__tally__n_reports"):
         with pytest.raises(InvalidReportError, match=f"above {2**53}"):
@@ -223,18 +223,18 @@ def test_counts_and_cohorts(monkeypatch):
 
 
 def rewritten(data, change, compression=zipfile.ZIP_STORED):
-    """An npz file after a change to its members, a dict of bytes."""
+    """Return an npz file after a change to the dict of its members."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
-        for name, held in members.items():
-            archive.writestr(name, held)
+        for name, content in members.items():
+            archive.writestr(name, content)
     return io.BytesIO(file.getvalue())
 
 
-def whole():
+def saved_reports():
     protocol, reports = made("value")
     return stored(lambda file: save_reports(file, reports, protocol))
 
@@ -254,19 +254,20 @@ def header_of(text):
     ("{'descr': '<i8', 'fortran_order': False, 'shape': (10**9, 1), }", b"\0" * 8),
     ("(" * 100, b""),
 ])
-def test_shapes_and_types_of_members(header, data):
+def test_wrong_shapes_and_types_of_members_are_refused(header, data):
     with Cheap(), pytest.raises(InvalidReportError, match="cut short or changed"):
-        load_reports(rewritten(whole(), lambda members: members.update({"reports.npy": header_of(header) + data})))
+        member = {"reports.npy": header_of(header) + data}
+        load_reports(rewritten(saved_reports(), lambda members: members.update(member)))
 
 
 @pytest.mark.parametrize("extra", ["array10000.npy", "x.npy", "../reports.npy", "array00.npy", "array1", "Header.npy"])
-def test_members_of_strange_names(extra):
+def test_members_with_unexpected_names_are_refused(extra):
     with pytest.raises(InvalidReportError, match="cut short or changed"):
-        load_reports(rewritten(whole(), lambda members: members.update({extra: members["reports.npy"]})))
+        load_reports(rewritten(saved_reports(), lambda members: members.update({extra: members["reports.npy"]})))
 
 
-def test_numbers_of_members_and_bytes(monkeypatch):
-    data = whole()
+def test_limits_of_members_and_bytes(monkeypatch):
+    data = saved_reports()
     total = rewritten(data, lambda members: None)
     monkeypatch.setattr(_members, "MAX_MEMBERS", 1)
     with pytest.raises(InvalidReportError, match="cut short or changed"):
@@ -278,12 +279,12 @@ def test_numbers_of_members_and_bytes(monkeypatch):
         load_reports(total)
 
 
-def test_members_that_share_their_bytes():
-    data = rewritten(whole(), lambda members: members.update({"array0.npy": members["reports.npy"]})).getvalue()
+def test_overlapping_members_are_refused():
+    data = rewritten(saved_reports(), lambda members: members.update({"array0.npy": members["reports.npy"]})).getvalue()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         places = {member.filename: member.header_offset for member in archive.infolist()}
     wrong, right = (places[name].to_bytes(4, "little") for name in ("array0.npy", "reports.npy"))
-    entry = data.rindex(b"array0.npy") - 4  # the place of a member stands before its name
+    entry = data.rindex(b"array0.npy") - 4  # the offset of a member comes before its name
     assert data[entry:entry + 4] == wrong
     shared = data[:entry] + right + data[entry + 4:]
     with pytest.raises(ValueError, match="overlap"):
@@ -292,7 +293,7 @@ def test_members_that_share_their_bytes():
         load_reports(io.BytesIO(shared))
 
 
-def test_a_member_is_read_for_one_part_only():
+def test_a_member_can_be_used_by_one_part_only():
     one = ValueProtocol(epsilon=2.0, bounds=(0, 10))
     data = stored((VALUES.aggregate([]) + one.aggregate([])).save)
     Aggregate.load(io.BytesIO(data))
@@ -311,7 +312,7 @@ def test_arrays_of_either_order_are_read(order):
     assert found.flags.writeable and found.dtype == reports.dtype
 
 
-def test_numbers_whose_hashes_are_equal_are_looked_up_in_time():
+def test_lookup_of_numbers_with_equal_hashes_is_fast():
     collide = [k * (2**61 - 1) for k in range(1, 20_000)]
     assert len({hash(number) for number in collide}) == 1
     rows = tuple((number, 0) for number in collide)
@@ -324,7 +325,7 @@ def test_numbers_whose_hashes_are_equal_are_looked_up_in_time():
 
 
 def test_rows_of_categories_are_read_twice_at_most(monkeypatch):
-    # Once to see that they are distinct, once to find a record: a third time is more than a second for 1 MB of them.
+    # Once to check that they are distinct, once to find a record. A third time takes more than a second for 1 MB.
     keyed, key = [], _categories._key
     monkeypatch.setattr(_categories, "_key", lambda value: keyed.append(None) or key(value))
     rows = tuple((number, 0) for number in range(1000))
@@ -346,7 +347,7 @@ def test_equal_numbers_are_one_category():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, np.inf])
 @pytest.mark.parametrize("d", [1, 2, 3, 9, 50])
-def test_few_rows_are_drawn_as_many_are(monkeypatch, d, epsilon):
+def test_few_and_many_rows_give_the_same_subsets(monkeypatch, d, epsilon):
     mechanism, x = SubsetSelection(epsilon=epsilon, n_categories=d), np.arange(40) % (d + 1)
     few = mechanism.randomize(x, rng=3)
     monkeypatch.setattr("skldp.mechanisms._subset_selection._PLACES", 3)
@@ -355,7 +356,7 @@ def test_few_rows_are_drawn_as_many_are(monkeypatch, d, epsilon):
     np.testing.assert_array_equal(mechanism.randomize(x, rng=3), few)
 
 
-def test_many_categories_of_unary_encoding():
+def test_range_of_ones_for_many_categories_is_cheap():
     with Cheap():
         fewest, most = UnaryEncoding(epsilon=1.0, n_categories=2**24).ones_range
     mean, deviation = 2**24 / (1 + np.e), np.sqrt(2**24 * np.e) / (1 + np.e)

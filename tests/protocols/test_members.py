@@ -1,4 +1,4 @@
-"""What every protocol offers to an aggregator: its labels, other widths, and reports in pieces."""
+"""Members of protocols that an aggregator uses: labels, other widths, and reports in pieces."""
 
 import pickle
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_the_number_of_features_is_found_from_the_width(protocol):
         assert other.with_width(protocol.width) == protocol
 
 
-def test_a_width_between_two_is_the_next():
+def test_a_width_between_two_possible_ones_becomes_the_larger():
     protocol = MomentProtocol(epsilon=2.0)
     widths = [protocol.with_width(width).width for width in range(12)]
     assert widths == [6] * 7 + [10] * 4 + [15]
@@ -47,7 +47,7 @@ def test_a_width_beyond_the_limit_of_a_report_is_refused():
         MomentProtocol(epsilon=20.0, n_features=1445).with_width(2**21)
 
 
-def test_the_width_of_values_is_their_number():
+def test_the_width_of_values_is_the_number_of_columns():
     assert ValueProtocol(epsilon=1.0).with_width(2) == ValueProtocol(epsilon=1.0, n_features=2)
     assert ValueProtocol(epsilon=1.0).with_width(2).window != ValueProtocol(epsilon=1.0).window
     assert ValueProtocol(epsilon=1.0, window=0.3).with_width(2).window == 0.3
@@ -55,7 +55,7 @@ def test_the_width_of_values_is_their_number():
         ValueProtocol().with_width(0)
 
 
-def test_the_width_of_categories_is_no_number_of_columns():
+def test_the_width_of_categories_does_not_change_the_columns():
     protocol = CategoryProtocol(categories=(("a", 1), ("b", 2)), n_features=2)
     assert protocol.with_width(7) is protocol
 
@@ -102,7 +102,7 @@ def test_unknown_labels_can_be_refused_in_a_simulation(protocol, X, y, message):
 
 
 @cases
-def test_known_labels_and_any_numbers_are_not_refused(name):
+def test_known_labels_and_all_numbers_are_accepted(name):
     protocol, X, y = CASES[name]
     protocol._refuse_unknown(*protocol._plain(X, y))
 

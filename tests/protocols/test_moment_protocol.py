@@ -1,4 +1,4 @@
-"""What clients of a linear regression send as moments, and what the aggregator keeps of it."""
+"""Protocols of linear regression: moments of clients, and their aggregates."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.protocols import MomentProtocol, Protocol, RecordProtocol
 from skldp.protocols._regression_protocol import CHUNK_ROWS
 
-# Most of what is promised here holds for noisy records as well: both have a response in an interval.
+# Most tests cover noisy records as well, because both have a response in an interval.
 PROTOCOLS = {
     "sphere": MomentProtocol(n_features=2, bounds_y=(0, 10), data_norm=2.0),
     "gaussian": MomentProtocol(n_features=2, bounds_y=(0, 10), mechanism="gaussian", epsilon=3.0),
@@ -32,7 +32,7 @@ def test_weights_are_those_that_the_mechanism_uses():
     assert (protocol.y_weight, protocol.intercept_weight) == (179 / 256, 77 / 256)
     assert (protocol.randomizer.y_weight, protocol.randomizer.intercept_weight) == (179 / 256, 77 / 256)
     assert MomentProtocol(y_weight=0.7).y_weight == 0.7
-    assert MomentProtocol(delta=0.1).delta == 0.0, "the sphere has none"
+    assert MomentProtocol(delta=0.1).delta == 0.0, "the sphere mechanism is pure"
 
 
 def noiseless(protocol):
@@ -40,7 +40,7 @@ def noiseless(protocol):
 
 
 @everyone
-def test_what_is_out_of_the_domain_is_put_on_its_edge(protocol):
+def test_records_outside_the_domain_are_clipped(protocol):
     plain, d = noiseless(protocol), protocol.n_features
     lower, upper = protocol.bounds_y
     middle = (lower + upper) / 2 if protocol.has_intercept else 0.0
@@ -57,7 +57,7 @@ def test_what_is_out_of_the_domain_is_put_on_its_edge(protocol):
     assert np.abs(sent(-1e300, 0.1) - sent(-inside, 0.1)).max() <= 1
 
 
-def test_what_is_taken_off_the_response():
+def test_offset_and_scale_of_the_response():
     for cls, off in ((MomentProtocol, {"intercept_weight": 0.0}), (RecordProtocol, {"centred": False})):
         centred, plain = cls(bounds_y=(10, 30)), cls(bounds_y=(10, 30), **off)
         assert (centred.y_offset, centred.y_scale) == (20.0, 10.0) and centred.has_intercept
@@ -78,7 +78,7 @@ def test_the_aggregate_is_the_sum_of_the_reports(case):
 
 
 def largest_reports(protocol, n):
-    """Reports that pass the check and are as large as such reports can be."""
+    """The largest reports that pass the check."""
     if protocol.to_json().find('"sphere"') > 0:
         rows = np.zeros((n, protocol.width), dtype=np.int64)
         rows[:, 0] = 2**14
@@ -90,7 +90,7 @@ def largest_reports(protocol, n):
 
 @everyone
 def test_sums_of_very_many_reports_do_not_overflow(protocol):
-    """A million million reports at the clamps: the sums double 30 times and stay whole numbers."""
+    """2**40 reports at the clamps: the sums double 30 times and stay exact."""
     reports = largest_reports(protocol, 1024)
     assert protocol.check(reports).all()
     one = protocol.aggregate(reports)
@@ -106,7 +106,7 @@ def test_sums_of_very_many_reports_do_not_overflow(protocol):
 
 @everyone
 def test_reports_at_the_limits(protocol):
-    """One beyond the clamps is out; unsigned words that look negative when read as signed are out too."""
+    """Entries above the clamps are invalid, and so are unsigned words that would be negative as signed ones."""
     limit = largest_reports(protocol, 1)
     assert protocol.check(limit).all()
     if "sphere" not in protocol.to_json():
@@ -120,15 +120,15 @@ def test_reports_at_the_limits(protocol):
     assert protocol.aggregate(limit.astype(np.uint64)).n_reports == 1
 
 
-def test_moments_of_no_length_are_impossible_on_the_sphere():
+def test_a_zero_vector_is_impossible_on_the_sphere():
     protocol = PROTOCOLS["sphere"]
     assert not protocol.check(np.zeros((1, protocol.width), dtype=int)).any()
 
 
 @everyone
-def test_pieces_are_the_whole_and_share_no_noise(protocol):
+def test_pieces_are_the_same_reports_and_share_no_noise(protocol):
     X, y = records(protocol, 2 * CHUNK_ROWS + 5)
-    X, y = X * 0 + 0.1, y * 0 + 0.1  # equal records: whatever differs is noise
+    X, y = X * 0 + 0.1, y * 0 + 0.1  # equal records, so that all differences are noise
     pieces = list(protocol._draw(*protocol._plain(X, y), 7))
     assert [len(piece) for piece in pieces] == [CHUNK_ROWS, CHUNK_ROWS, 5]
     whole = protocol._randomize(X, y, 7)

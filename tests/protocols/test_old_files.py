@@ -1,4 +1,4 @@
-"""Files of the time when descriptions held choices and ids had 64 bits: they mean what they meant."""
+"""Files of an older version, with "auto" in descriptions and ids of 64 bits, keep their meaning."""
 
 import base64
 import dataclasses
@@ -46,7 +46,7 @@ def read(name):
     return protocol_from(json.loads(PROTOCOLS[name]), simulated=True)
 
 
-def test_there_is_a_file_of_every_kind_of_protocol_and_tally():
+def test_every_kind_of_protocol_and_tally_has_an_old_file():
     written = {json.loads(text)["kind"] for text in PROTOCOLS.values()}
     assert written == {"CategoryProtocol", "GradientProtocol", "LabelMomentProtocol", "LabelRecordProtocol",
                        "MomentProtocol", "RecordProtocol", "ValueProtocol"}
@@ -55,7 +55,7 @@ def test_there_is_a_file_of_every_kind_of_protocol_and_tally():
 
 
 @every
-def test_a_description_means_what_it_meant(name):
+def test_an_old_description_gives_the_same_protocol(name):
     protocol = read(name)
     assert protocol == TODAY.get(name, protocol)
     text = protocol.to_json()
@@ -66,7 +66,7 @@ def test_a_description_means_what_it_meant(name):
 
 
 @every
-def test_an_old_id_is_that_of_the_old_text(name):
+def test_an_old_id_matches_only_the_old_text(name):
     description = json.loads(PROTOCOLS[name])
     assert len(IDS[name]) == 16 and is_id_of(IDS[name], description)
     assert not is_id_of(IDS[name], {**description, "epsilon": 1.25})
@@ -75,7 +75,7 @@ def test_an_old_id_is_that_of_the_old_text(name):
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
-def test_aggregates_add_to_those_of_today(name):
+def test_old_and_new_aggregates_can_be_added(name):
     aggregate = Aggregate.from_json(AGGREGATES[name])
     protocol, tally = next(iter(aggregate.parts.items()))
     assert protocol == read(name.removesuffix(", rows"))
@@ -94,7 +94,7 @@ def test_cohorts_of_an_old_file_have_their_own_windows():
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_reports(name):
+def test_old_reports_can_be_read(name):
     reports, protocol = load_reports(opened(name), TODAY[name.removesuffix(", reports")])
     assert reports.tolist() == REPORTS[name] and protocol.check(reports).all()
     file = io.BytesIO()
@@ -103,13 +103,13 @@ def test_reports(name):
     assert load_reports(file)[1] == protocol
 
 
-def test_an_archive_of_sums():
+def test_an_old_archive_of_sums_can_be_read():
     aggregate = Aggregate.load(opened("subset, aggregate"))
     assert set(aggregate.parts) == {TODAY["subset"]}
     np.testing.assert_array_equal(aggregate.parts[TODAY["subset"]].sums, np.sum(REPORTS["subset, reports"], axis=0))
 
 
-def test_a_model_of_an_old_server():
+def test_a_model_of_an_old_server_is_accepted():
     protocol, model = TODAY["gradients"], GradientModel.from_json(MODEL)
     assert protocol._randomize([[0.3, 0.1]], [1], 0, model).shape == (1, 3)
     with pytest.raises(InvalidParameterError, match="another protocol"):
@@ -124,7 +124,7 @@ def test_a_changed_description_does_not_have_its_old_id(change):
         Aggregate.from_json(json.dumps(text))
 
 
-def test_only_what_was_added_later_may_be_missing():
+def test_only_fields_added_later_may_be_missing():
     description = json.loads(TODAY["subset"].to_json())
     del description["subset_size"]
     assert Protocol.from_json(json.dumps(description)) == TODAY["subset"]

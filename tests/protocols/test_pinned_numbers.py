@@ -1,4 +1,4 @@
-"""Numbers that a protocol publishes or keeps: defaults, widths, cells, sums and steps, each computed a second time."""
+"""Defaults, widths, cells, sums and steps of protocols against independent computations."""
 
 import itertools
 import math
@@ -64,18 +64,18 @@ def test_widths(protocol, width):
 
 
 @pytest.mark.parametrize("mechanism", ["square_wave", "laplace", "gaussian"])
-def test_values_at_the_clamps_are_counted_and_beyond_them_refused(mechanism):
+def test_values_at_the_clamps_are_valid_and_values_outside_are_not(mechanism):
     protocol = ValueProtocol(epsilon=2.0, delta=1e-5, bounds=(2, 8), mechanism=mechanism)
     low, high = protocol.randomizer.clamp
     assert protocol.check(np.array([[low - 1], [low], [high], [high + 1]])).tolist() == [False, True, True, False]
     assert protocol.check(np.array([[low], [high]])).all()
-    # Beyond one end only: a batch is judged by its smallest and by its largest report.
+    # Outside at one end only, because a batch is checked by its smallest and by its largest report.
     assert protocol.check(np.array([[low], [high + 1]])).tolist() == [True, False]
     assert protocol.check(np.array([[low - 1], [high]])).tolist() == [False, True]
     assert not protocol.check(np.array([[low - 1]])).any() and not protocol.check(np.array([[high + 1]])).any()
     sums = protocol.aggregate(np.array([[low], [high], [high]])).parts[protocol].sums
     assert sums.shape == (1, protocol.cells.n_cells)
-    assert (sums[0, 0], sums[0, -1], sums.sum()) == (1, 2, 3), "the first and the last cell hold the ends"
+    assert (sums[0, 0], sums[0, -1], sums.sum()) == (1, 2, 3), "the ends are counted in the first and the last cell"
 
 
 def test_every_report_has_a_cell_of_the_right_width():
@@ -83,7 +83,7 @@ def test_every_report_has_a_cell_of_the_right_width():
     low, high = wave.randomizer.clamp
     assert wave.cells.n_cells == high - low + 1
     assert wave.cells.index(np.arange(low, high + 1)).tolist() == list(range(wave.cells.n_cells))
-    # 300 levels: cells of two grid points, and a third scale of the noise would need no finer ones.
+    # 300 levels: 300 // 128 = 2 grid points in a cell; a 64th of the noise scale is wider.
     laplace = ValueProtocol(epsilon=1.0, n_levels=300, mechanism="laplace", bounds=(0, 3)).cells
     assert laplace.cell_width == 2 and laplace.n_cells == 153
     found = laplace.index(np.array([-500, -1, 0, 1, 2, 299, 300, 301, 900]))
@@ -107,7 +107,7 @@ def test_every_report_has_a_cell_of_the_right_width():
 
 
 def test_probabilities_of_laplace_cells():
-    """Sums of the mechanism's probabilities over the reports of each cell, the clamps in the tails."""
+    """Sums of the mechanism's probabilities over the reports of each cell; the clamps are in the tails."""
     protocol = ValueProtocol(epsilon=3.0, n_levels=260, mechanism="laplace", bounds=(0, 260))
     low, high = protocol.randomizer.clamp
     reports = np.arange(low, high + 1)
@@ -147,8 +147,8 @@ def test_records_without_noise():
     np.testing.assert_allclose(protocol.randomizer.decode(reports), expected, atol=2e-5)
 
 
-def test_an_unknown_label_is_a_coin():
-    """The top bit of its word decides; known labels keep theirs, whatever the word is."""
+def test_an_unknown_label_is_replaced_by_a_fair_coin():
+    """The top bit of the word decides; known labels are kept for any word."""
     protocol = LabelRecordProtocol(epsilon=math.inf)
     words = [2**63 - 1, 2**63, 0, 2**64 - 1]
     found = protocol._response(np.array([math.nan, math.nan, 1.0, -1.0]), Scripted(words))
@@ -157,7 +157,7 @@ def test_an_unknown_label_is_a_coin():
 
 @pytest.mark.parametrize("n_reports", [0, 1, 4096, 4097, 10_000])
 def test_sums_of_products_are_exact(n_reports):
-    """Python's integers as the reference, with reports at the clamps, where 20-bit words carry."""
+    """Comparison with Python's integers for reports at the clamps, where 20-bit words carry."""
     protocol = RecordProtocol(epsilon=0.01, n_features=1)
     top = protocol.randomizer.clamp[1]
     assert top > 2**22
@@ -169,7 +169,7 @@ def test_sums_of_products_are_exact(n_reports):
 
 
 def test_sums_of_products_of_the_largest_words_are_exact():
-    """Small negative numbers have low words of ones: a block of their products comes near to the 53 bits of a float."""
+    """The low words of small negative numbers are all ones, so that sums of products nearly fill a float's 53 bits."""
     protocol = RecordProtocol(epsilon=0.01, n_features=1)
     reports = np.random.default_rng(0).choice([-1, -2, -3], size=(4096, 2))
     found = protocol.aggregate(reports).parts[protocol].sums
@@ -201,7 +201,7 @@ def test_pairs_of_many_distinct_rows():
 
 
 @pytest.mark.parametrize("mechanism", ["rr", "subset", "oue"])
-def test_reach_of_a_report_by_enumeration(mechanism):
+def test_extreme_effects_of_a_category_by_enumeration(mechanism):
     protocol = CategoryProtocol(epsilon=0.5, categories=list(range(5)), mechanism=mechanism)
     if mechanism == "rr":
         reports = np.eye(5)
@@ -210,26 +210,26 @@ def test_reach_of_a_report_by_enumeration(mechanism):
         fewest, most = protocol.randomizer.ones_range
         reports = reports[(reports.sum(axis=1) >= fewest) & (reports.sum(axis=1) <= most)]
     slopes = np.random.default_rng(0).normal(size=(20, 5)) + np.linspace(-2, 2, 20)[:, None]
-    low, high = protocol.reach(slopes)
+    low, high = protocol.extreme_effects(slopes)
     np.testing.assert_allclose(low, (slopes @ reports.T).min(axis=1))
     np.testing.assert_allclose(high, (slopes @ reports.T).max(axis=1))
 
 
-def test_reach_of_a_record_by_enumeration():
-    """Squares lie between 0 and their largest value, products between its two signs, each on its own."""
+def test_extreme_effects_of_a_record_by_enumeration():
+    """Each square lies between 0 and its largest value, each product between plus and minus its largest value."""
     protocol = RecordProtocol(n_features=1)
     top = protocol.randomizer.clamp[1]
-    probes = np.array([probe.astype(float) for probe in protocol.probes()])
+    directions = np.array([direction.astype(float) for direction in protocol.directions()])
     size = np.array([1, top, top])
     places = [(0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    for probe, (i, j) in zip(probes, places, strict=True):
+    for direction, (i, j) in zip(directions, places, strict=True):
         expected = np.zeros((3, 3))
         expected[i, j] = expected[j, i] = size[i] * size[j]
-        assert (probe == expected).all()
+        assert (direction == expected).all()
     slopes = np.random.default_rng(1).normal(size=(10, 5))
     ends = [(0, 1) if i == j else (-1, 1) for i, j in places]
     corners = np.array(list(itertools.product(*ends)))
-    low, high = protocol.reach(slopes)
+    low, high = protocol.extreme_effects(slopes)
     np.testing.assert_allclose(low, (slopes @ corners.T).min(axis=1))
     np.testing.assert_allclose(high, (slopes @ corners.T).max(axis=1))
 
@@ -271,7 +271,7 @@ def test_steps_of_a_server():
     assert (server.n_rounds_done, server.n_reports, server.n_rejected) == (2, 4, 0)
     assert server.round().round == 2 and server.round().theta == tuple(server.theta)
     late = GradientServer(protocol, learning_rate="constant", eta0=0.5, average=3).step(first).step(second)
-    assert late.result()[0][0] == pytest.approx(moves.sum()), "the mean starts once three reports have come"
+    assert late.result()[0][0] == pytest.approx(moves.sum()), "the mean starts after three reports"
 
 
 def test_step_sizes():

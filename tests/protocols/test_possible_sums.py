@@ -1,4 +1,4 @@
-"""Files hold sums that reports can have, or are refused; honest sums never are."""
+"""Files with impossible sums are refused, and files with honest sums never are."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ from skldp.protocols import (
 from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums
 from skldp.protocols._tallies import PairTally, RecordTally, RowTally, Tally
 
-SENTENCE = (InvalidReportError, InvalidParameterError)
+REFUSED = (InvalidReportError, InvalidParameterError)
 KINDS = {
     "square wave": lambda epsilon, d: ValueProtocol(epsilon=epsilon, n_features=d),
     "laplace": lambda epsilon, d: ValueProtocol(epsilon=epsilon, n_features=d, mechanism="laplace"),
@@ -76,7 +76,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("epsilon, d", [(0.1, 1), (1.0, 1), (1.0, 6), (20.0, 6), (math.inf, 1)])
 @pytest.mark.parametrize("name", KINDS)
-def test_honest_sums_come_back(name, epsilon, d):
+def test_honest_sums_survive_files(name, epsilon, d):
     protocol = KINDS[name](epsilon, d)
     for n in (0, 1, 2, 50, 10**4) if (epsilon, d) == (1.0, 1) else (0, 1, 2, 50):
         for extreme in (False, True):
@@ -85,7 +85,7 @@ def test_honest_sums_come_back(name, epsilon, d):
             same(aggregate, Aggregate.load(stored(aggregate)))
 
 
-def test_rows_that_are_kept_come_back():
+def test_kept_rows_survive_json():
     for name in ("subset", "oue"):
         protocol = KINDS[name](1.0, 10)
         aggregate = protocol.aggregate(honest(protocol, 50), keep_rows=True)
@@ -93,15 +93,15 @@ def test_rows_that_are_kept_come_back():
 
 
 @pytest.mark.parametrize("rows", [[0b10000000, 0b10000000], [0b10000000, 0b10000001]])
-def test_copies_of_a_row_cannot_pose_as_different_rows(rows):
+def test_repeated_rows_are_refused(rows):
     protocol = CategoryProtocol(categories=(0, 1, 2, 3), mechanism="oue")
     tally = RowTally(2, np.array(rows, dtype=np.uint8)[:, None], np.array([1, 1]), 4)
     with pytest.raises(InvalidReportError, match="does not hold sums of reports"):
         Aggregate.load(stored(Aggregate({protocol: tally})))
 
 
-def test_many_clients_in_a_corner_are_honest():
-    """Clamps at few standard deviations, where clipping is common, and sums as large as they get."""
+def test_sums_of_many_extreme_records_are_possible():
+    """Clamps at few standard deviations, where clipping is common, and the largest honest sums."""
     for protocol in (MomentProtocol(epsilon=0.5, delta=0.3, n_features=1, mechanism="gaussian"),
                      MomentProtocol(epsilon=20.0, n_features=2, mechanism="gaussian"),
                      MomentProtocol(epsilon=20.0, n_features=2), RecordProtocol(epsilon=20.0, n_features=2)):
@@ -109,8 +109,8 @@ def test_many_clients_in_a_corner_are_honest():
         assert aggregate.parts[protocol].fits(protocol)
 
 
-def test_many_features_of_few_clients_are_honest():
-    """Matrices whose every eigenvalue but two is zero: their rounded ones are negative."""
+def test_sums_of_many_features_of_few_clients_are_possible():
+    """Most eigenvalues of the matrix are zero, and some are negative after rounding."""
     for protocol in (RecordProtocol(n_features=200), MomentProtocol(epsilon=math.inf, delta=1e-5, n_features=200,
                                                                     mechanism="gaussian")):
         for n in (1, 2, 150):
@@ -130,7 +130,7 @@ def test_reports_at_the_clamps_are_possible():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.4])
-def test_a_minority_of_lies_does_not_make_a_file_unreadable(share):
+def test_a_minority_of_forged_reports_does_not_make_a_file_unreadable(share):
     protocol = MomentProtocol(n_features=2, mechanism="gaussian")
     reports = honest(protocol, 1000)
     reports[:int(share * 1000)] = protocol.randomizer.clamp
@@ -139,7 +139,7 @@ def test_a_minority_of_lies_does_not_make_a_file_unreadable(share):
 
 
 def forged(protocol, n_reports=None, change=None):
-    """Text of an aggregate of 40 honest reports whose number or sums were changed."""
+    """Text of an aggregate of 40 honest reports, with a changed number of reports or changed sums."""
     tally = protocol.aggregate(honest(protocol, 40)).parts[protocol]
     raw = json.loads(Aggregate({protocol: tally}).to_json())
     fields = raw["parts"][0]["tally"]
@@ -159,7 +159,7 @@ def described(array):
 
 
 def put(*changes):
-    """A function that sets entries of an array: pairs of a place and a value, or a function of the old one."""
+    """Return a function that sets entries of an array, from pairs of an index and a value or a function of the old."""
     def change(array):
         for place, value in changes:
             array[place] = value(array[place]) if callable(value) else value
@@ -174,15 +174,15 @@ GRADIENTS, DIRECTIONS = (GradientProtocol(n_features=2, mechanism=name) for name
 EIGHT = CategoryProtocol(categories=tuple(range(8)), mechanism="oue", epsilon=0.5)
 
 
-def frustrated(pairs):
-    """Three bits of which each is in half of the reports, and no two in more than one of ten: none can be like that."""
+def too_few_pairs(pairs):
+    """Impossible counts: three bits that are each in half of the reports, but any two together in one of twenty."""
     pairs[:3, :3] = 2
     np.fill_diagonal(pairs[:3, :3], 20)
     return pairs
 
 
-def opposite(sums):
-    """Three entries that are each the opposite of both others."""
+def all_negative_correlations(sums):
+    """Impossible sums: three entries with a correlation of -0.9 for each pair."""
     square = 40 * CLAMP**2 // 4
     sums[1:, 1:], sums[0, 1:], sums[1:, 0] = -square * 9 // 10, 0, 0
     for place in range(1, 4):
@@ -196,7 +196,7 @@ def opposite(sums):
     (RECORDS, put(((0, 1), 40 * CLAMP), ((1, 0), 40 * CLAMP), ((1, 1), 40 * CLAMP**2 - 1))),
     (RECORDS, put(((1, 1), 40 * CLAMP**2 + 1))),
     (RECORDS, put(((1, 1), 0))),
-    (RECORDS, opposite),
+    (RECORDS, all_negative_correlations),
     (SPHERE, lambda sums: np.full_like(sums, 40 * 2**14)),
     (SPHERE, put((0, 40 * (2**14 + 66)))),
     (GAUSSIAN, lambda sums: 40 * GAUSSIAN.randomizer.clamp.astype(object)),
@@ -209,15 +209,15 @@ def opposite(sums):
     (GRADIENTS, put((0, -2**63))),
     (DIRECTIONS, lambda sums: np.full_like(sums, 40 * 2**14)),
     (DIRECTIONS, put((0, 2**63 - 1))),
-    (EIGHT, frustrated),
+    (EIGHT, too_few_pairs),
 ], ids=range(19))
-def test_sums_that_no_reports_have(protocol, change):
+def test_impossible_sums_are_refused(protocol, change):
     Aggregate.from_json(forged(protocol))
     with pytest.raises(InvalidReportError, match="does not hold sums"):
         Aggregate.from_json(forged(protocol, change=change))
 
 
-def test_a_single_report_is_checked_like_one():
+def test_the_sum_of_a_single_report_must_be_a_valid_report():
     for protocol in (SPHERE, DIRECTIONS):
         short = np.zeros(protocol.width, dtype=np.int64)
         sums = short.astype(object) if protocol is SPHERE else short
@@ -227,13 +227,13 @@ def test_a_single_report_is_checked_like_one():
 
 @pytest.mark.parametrize("protocol", [ValueProtocol(), EIGHT, RECORDS, SPHERE, GAUSSIAN, GRADIENTS], ids=range(6))
 @pytest.mark.parametrize("n_reports", [MAX_REPORTS + 1, 2**63 - 1, 10**400, -1, True, 1.0], ids=range(6))
-def test_numbers_of_reports_that_nobody_has(protocol, n_reports):
+def test_impossible_numbers_of_reports_are_refused(protocol, n_reports):
     with pytest.raises(InvalidReportError):
         Aggregate.from_json(forged(protocol, n_reports=n_reports))
 
 
-def test_counts_do_not_wrap():
-    """2**63 - 1 reports in one cell, and any honest ones: the sum was negative."""
+def test_counts_do_not_overflow():
+    """Adding honest reports to 2**63 - 1 reports in one cell used to give a negative sum."""
     protocol = ValueProtocol(bounds=(0, 10))
     counts = np.zeros((1, protocol.cells.n_cells), dtype=np.int64)
     counts[0, 5] = 2**63 - 1
@@ -264,7 +264,7 @@ def test_no_more_reports_than_the_limit_are_added(protocol, full):
         Aggregate({protocol: more.parts[protocol]}, MAX_REPORTS).merge(Aggregate(more.parts, 1))
 
 
-def test_sums_of_gradients_do_not_wrap():
+def test_sums_of_gradients_do_not_overflow():
     top = GRADIENTS.randomizer.clamp[1]
     n_reports = (2**63 - 1) // top
     full = Aggregate({GRADIENTS: Tally(n_reports, np.full(3, n_reports * top))})
@@ -286,14 +286,14 @@ def test_gram_matrices():
             rows = (10 ** rng.uniform(0, 12, size=(n, k)) * rng.choice([-1, 1], size=(n, k))).astype(np.int64)
             exact = sum((np.outer(row, row) for row in rows.astype(object)), np.zeros((k, k), dtype=object))
             assert is_gram_matrix(exact)
-    # The smallest eigenvalue is -1e-9 of the largest: that much is seen.
+    # A smallest eigenvalue of -1e-9 times the largest is detected.
     ones = np.full((3, 3), 10**12, dtype=object)
     ones[0, 1] = ones[1, 0] = 10**12 - 1000
     assert is_gram_matrix(np.full((3, 3), 10**12, dtype=object)) and not is_gram_matrix(ones)
 
 
-def test_the_bound_on_noisy_sums_grows_with_their_spread():
-    """Without lies it would be n largest + 11 s sqrt(n); half of the reports may be at the clamps."""
+def test_the_bound_on_noisy_sums():
+    """Without forged reports it is n largest + 11 s sqrt(n); half of the reports may be at the clamps."""
     (bound,) = largest_noisy_sums(10**6, np.array([10_000]), 100, np.array([1000.0]))
     assert bound == 500_000 * 10_000 + 500_000 * 101 + 11 * 10**6
     for n_reports in (0, 1, 2):
@@ -309,23 +309,23 @@ readers = pytest.mark.parametrize("read, text", READERS.values(), ids=READERS)
 
 
 @readers
-def test_a_name_that_stands_twice(read, text):
+def test_a_repeated_name_is_refused(read, text):
     read(text)
     name = next(iter(json.loads(text)))
-    with pytest.raises(SENTENCE, match="a name stands in it twice"):
+    with pytest.raises(REFUSED, match="a name occurs twice"):
         read(text[:-1] + f', "{name}": {json.dumps(json.loads(text)[name])}}}')
 
 
-def test_a_name_that_stands_twice_inside():
-    with pytest.raises(InvalidReportError, match="a name stands in it twice"):
+def test_a_repeated_name_in_a_nested_object_is_refused():
+    with pytest.raises(InvalidReportError, match="a name occurs twice"):
         Aggregate.from_json(AGGREGATE_TEXT.replace('"n_reports": 40', '"n_reports": 40, "n_reports": 40'))
 
 
 @pytest.mark.parametrize("version", ["true", "1.0", '"1"', "null", "[1]", "NaN"])
 @pytest.mark.parametrize("name", ["protocol", "aggregate"])
-def test_a_version_is_a_whole_number(name, version):
+def test_a_version_that_is_not_an_integer_is_refused(name, version):
     read, text = READERS[name]
-    with pytest.raises(SENTENCE, match="version is no number"):
+    with pytest.raises(REFUSED, match="version is not a number"):
         read(text.replace('"version": 1', f'"version": {version}'))
 
 
@@ -337,7 +337,7 @@ def test_a_version_is_a_whole_number(name, version):
     '{"protocol_id": "a", "round": -1, "theta": [0]}', '{"protocol_id": "a", "round": 0, "theta": [NaN]}',
     '{"protocol_id": "a", "round": 0, "theta": {"0": 1}}', '{"protocol_id": "a", "round": 0, "theta": [0], "b": 1}',
     '{"protocol_id": "a", "round": 1' + "0" * 400 + ', "theta": [0]}', "\ud800", "1" * 5000], ids=range(19))
-def test_models_that_are_none(text):
+def test_texts_that_are_not_models_are_refused(text):
     with pytest.raises(InvalidParameterError):
         GradientModel.from_json(text)
 
@@ -348,7 +348,7 @@ STRANGE = [None, True, False, -1, 0, 1, 2**63, 10**400, 1.5, -0.0, math.nan, mat
 
 
 def places(value, path=()):
-    """Paths to everything inside a JSON value."""
+    """Paths to all values inside a JSON value."""
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in inside:
@@ -356,7 +356,7 @@ def places(value, path=()):
 
 
 def mutated(text, rng):
-    """JSON text with a value replaced, left out or added, or with some characters changed."""
+    """JSON text with a value replaced, removed or added, or with some characters changed."""
     if rng.uniform() < 0.3:
         place = int(rng.integers(len(text)))
         return text[:place] + str(rng.choice(list('{}[]",:0e-\\ntN'))) + text[place + int(rng.integers(3)):]
@@ -376,11 +376,11 @@ def mutated(text, rng):
     return json.dumps(raw)
 
 
-def only_sentences(read, *arguments):
-    """Whether it was refused; any error but a sentence is one of the test."""
+def is_refused(read, *arguments):
+    """Whether the input was refused with a clear error; any other error fails the test."""
     try:
         read(*arguments)
-    except SENTENCE:
+    except REFUSED:
         return True
     return False
 
@@ -388,21 +388,21 @@ def only_sentences(read, *arguments):
 TEXTS = [text for _, text in READERS.values()] + [forged(kind(1.0, 1)) for kind in KINDS.values()]
 
 
-@pytest.mark.filterwarnings("ignore")  # zipfile warns of names that stand twice
+@pytest.mark.filterwarnings("ignore")  # zipfile warns of repeated names
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_but_sentences_comes_out(seed):
+def test_mutated_texts_raise_only_clear_errors(seed):
     rng = np.random.default_rng(seed)
     n_refused = 0
     for _ in range(250):
         text = TEXTS[int(rng.integers(len(TEXTS)))]
         changed = mutated(text, rng)
         for read in (Protocol.from_json, Aggregate.from_json, GradientModel.from_json):
-            n_refused += only_sentences(read, changed)
+            n_refused += is_refused(read, changed)
     assert n_refused > 600
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_nothing_but_sentences_comes_out_of_files(seed):
+def test_mutated_files_raise_only_clear_errors(seed):
     rng = np.random.default_rng(seed)
     for name in ("square wave", "subset", "records"):
         protocol = KINDS[name](1.0, 1)
@@ -414,7 +414,7 @@ def test_nothing_but_sentences_comes_out_of_files(seed):
                 damaged = bytearray(file.getvalue())
                 place = int(rng.integers(len(damaged)))
                 damaged[place:place + int(rng.integers(1, 4))] = rng.bytes(int(rng.integers(0, 4)))
-                only_sentences(read, io.BytesIO(bytes(damaged)))
+                is_refused(read, io.BytesIO(bytes(damaged)))
             header = json.loads(np.load(io.BytesIO(file.getvalue()))["header"].tobytes())
             arrays = {key: array for key, array in np.load(io.BytesIO(file.getvalue())).items() if key != "header"}
             for _ in range(30):
@@ -422,4 +422,4 @@ def test_nothing_but_sentences_comes_out_of_files(seed):
                 text = mutated(json.dumps(header), rng).encode("utf-8", "surrogatepass")
                 np.savez(changed, header=np.frombuffer(text, dtype=np.uint8), **arrays)
                 changed.seek(0)
-                only_sentences(read, changed)
+                is_refused(read, changed)

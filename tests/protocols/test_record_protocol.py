@@ -1,4 +1,4 @@
-"""Noisy records: exact sums of products, and what they decode to. The rest is in test_moment_protocol.py."""
+"""Noisy records: exact sums of products, and decoding. Other tests are in test_moment_protocol.py."""
 
 import math
 
@@ -18,7 +18,7 @@ def exact_products(rows):
 
 @pytest.mark.parametrize("epsilon, delta", [(0.002, 1e-12), (1.0, 1e-5), (20.0, 1e-5), (math.inf, 1e-5)])
 def test_products_are_exact_at_the_largest_reports(epsilon, delta):
-    """More rows than one block holds, all at or near the clamps and of either sign."""
+    """More rows than one block, all at or near the clamps and of either sign."""
     protocol = RecordProtocol(n_features=2, epsilon=epsilon, delta=delta)
     top, rng = protocol.randomizer.clamp[1], np.random.default_rng(0)
     reports = rng.choice([-top, top, top - 1, 1 - top, 0, 1, -1], size=(9000, 3)).astype(np.int64)
@@ -29,7 +29,7 @@ def test_products_are_exact_at_the_largest_reports(epsilon, delta):
 
 
 def test_products_of_words_that_use_every_bit():
-    """4096 rows of the largest 40-bit numbers: the sums of every pair of words reach 2**52."""
+    """4096 rows of the largest 40-bit numbers, for which the sums of products of words reach 2**52."""
     for value in (2**39 - 1, -(2**39), 2**20 - 1, -(2**20), 2**39 - 2**20):
         reports = np.full((4096, 2), value, dtype=np.int64)
         reports[::2, 1] = 2**20 - 1
@@ -66,8 +66,8 @@ def test_the_report_is_the_record_with_isotropic_noise(y_weight, centred):
 
 
 @pytest.mark.parametrize("y_weight", [0.3, math.sqrt(0.5), 2.0])
-def test_no_two_clients_are_farther_apart_than_the_ball_allows(y_weight):
-    """In integers, for hostile records; x and the response at opposite ends attain it."""
+def test_no_two_records_differ_by_more_than_the_sensitivity(y_weight):
+    """In integers, for hostile records; records with opposite x and response attain the bound."""
     protocol = RecordProtocol(n_features=3, epsilon=math.inf, y_weight=y_weight)
     rng = np.random.default_rng(0)
     hostile = [np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, 1.0, -1.0, 0.4]
@@ -77,7 +77,7 @@ def test_no_two_clients_are_farther_apart_than_the_ball_allows(y_weight):
     square = (np.square(codes[:, None] - codes[None])).sum(axis=2)
     assert (np.vecdot(codes, codes) <= 2**32).all()
     assert 0.999 * 2**17 <= math.sqrt(square.max()) <= 2**17
-    # x is clipped on its own: a response cannot make room for a longer x.
+    # x is clipped separately, so that a small response does not allow a longer x.
     step = protocol.randomizer.norm / 2**16
     assert (np.linalg.norm(codes[:, :3] * step, axis=1) <= 1 + 3 * step).all()
     assert np.abs(codes[:, 3] * step).max() <= y_weight + step

@@ -1,4 +1,4 @@
-"""A batch of reports that is added twice is refused; equal reports are not."""
+"""A batch of reports cannot be added twice; equal reports of different batches can."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def test_a_batch_is_not_added_twice():
     assert (total + c).n_reports == 60 and (total + c).checks_replay
 
 
-def test_equal_reports_are_no_replay():
+def test_equal_reports_of_different_batches_can_be_added():
     assert sum(batch() for _ in range(5)).n_reports == 100
 
 
@@ -67,7 +67,7 @@ def through_pickle(aggregate):
 
 
 @pytest.mark.parametrize("travel", [through_json, through_npz, through_pickle])
-def test_ids_travel(travel):
+def test_ids_survive_files_and_pickles(travel):
     a, b = batch(), batch()
     back = travel(a + b)
     assert back.checks_replay and sorted(back.batches.ids) == sorted((a + b).batches.ids)
@@ -91,11 +91,11 @@ def test_files_without_ids_load_and_are_not_checked():
     mixed = old + b
     assert not mixed.checks_replay and not through_json(mixed).checks_replay and not through_pickle(mixed).checks_replay
     with refused():
-        through_json(mixed) + b  # what can be seen, is
+        through_json(mixed) + b  # known ids are still checked
     assert not old_file(PROTOCOL.aggregate([])).batches.ids and old_file(PROTOCOL.aggregate([])).checks_replay
 
 
-def test_what_is_checked_is_said():
+def test_repr_and_checks_replay():
     assert repr(batch()) == "Aggregate(20 reports; epsilon 1; 0 rejected)"
     assert not Aggregate(batch().parts).checks_replay
 
@@ -108,7 +108,7 @@ def test_no_reports_need_no_id():
     assert (empty + batch()).checks_replay
 
 
-def test_beyond_the_limit_no_ids_are_kept(monkeypatch):
+def test_above_the_limit_no_ids_are_kept(monkeypatch):
     monkeypatch.setattr(batches_module, "MAX_BATCHES", 8)
     pieces = [batch() for _ in range(9)]
     eight = sum(pieces[:8])
@@ -121,7 +121,7 @@ def test_beyond_the_limit_no_ids_are_kept(monkeypatch):
         eight + pieces[0]
 
 
-def test_the_limit():
+def test_number_and_length_of_ids():
     assert batches_module.MAX_BATCHES == 65_536
     assert len(batch().batches.ids[0]) == 16
 
@@ -129,7 +129,7 @@ def test_the_limit():
 @pytest.mark.parametrize("batches", [
     None, {}, "ab", [1], ["ab"],
     ["g" * 32], ["a " * 16], ["00" * 16] * 2, [None], ["00" * 17], ["é" * 32]], ids=range(11))
-def test_ids_that_are_none(batches):
+def test_invalid_ids_are_refused(batches):
     raw = json.loads(batch().to_json())
     raw["batches"] = batches
     with pytest.raises(InvalidReportError, match="damaged"):
@@ -137,21 +137,21 @@ def test_ids_that_are_none(batches):
 
 
 @pytest.mark.parametrize("complete", [None, 1, "true", []])
-def test_whether_all_ids_are_known_is_a_bool(complete):
+def test_checks_replay_must_be_a_bool(complete):
     raw = json.loads(batch().to_json())
     raw["checks_replay"] = complete
     with pytest.raises(InvalidReportError, match="damaged"):
         Aggregate.from_json(json.dumps(raw))
 
 
-def test_too_many_ids_in_a_file():
+def test_too_many_ids_in_a_file_are_refused():
     raw = json.loads(batch().to_json())
     raw["batches"] = [f"{place:032x}" for place in range(65_537)]
     with pytest.raises(InvalidReportError, match="damaged"):
         Aggregate.from_json(json.dumps(raw))
 
 
-def test_a_file_cannot_claim_to_be_checked_without_ids():
+def test_a_file_without_ids_is_not_checked():
     raw = json.loads(batch().to_json())
     raw["batches"] = []
     assert not Aggregate.from_json(json.dumps(raw)).checks_replay
@@ -173,7 +173,7 @@ class TestEstimators:
         assert self.model.fit_reports(a).n_reports_ == self.model.fit_reports([a]).n_reports_ == 20
 
     @pytest.mark.parametrize("chunks", [[REPORTS] * 50, REPORTS], ids=["chunks", "array"])
-    def test_a_call_is_one_batch(self, chunks):
+    def test_one_call_makes_one_batch(self, chunks):
         total = self.model.aggregate(chunks)
         assert len(total.batches.ids) == 1 and total.checks_replay
         with refused():
@@ -186,7 +186,7 @@ class TestEstimators:
         with refused():
             total + a
 
-    def test_what_an_error_keeps_is_a_batch(self):
+    def test_the_aggregate_of_an_error_is_a_batch(self):
         with pytest.raises(InvalidReportError) as caught:
             self.model.aggregate([REPORTS, np.full((3, 1), 10**9)])
         kept = caught.value.aggregate
@@ -194,7 +194,7 @@ class TestEstimators:
         with refused():
             kept + kept
 
-    def test_dask(self):
+    def test_a_dask_array_is_one_batch(self):
         dask_array = pytest.importorskip("dask.array")
         total = self.model.aggregate(dask_array.from_array(REPORTS, chunks=(5, 1)))
         assert len(total.batches.ids) == 1 and total.n_reports == 20
@@ -207,13 +207,13 @@ class TestEstimators:
         total, = linear._simulate(linear.protocol(1), np.zeros((40_000, 1)), np.zeros(40_000), None)
         assert len(total.batches.ids) == 1
 
-    def test_seeded_simulations_differ_in_their_ids_alone(self):
+    def test_seeded_simulations_differ_only_in_their_ids(self):
         X = np.full((20, 1), 3.0)
         one, other = (LDPGaussian(bounds=(0, 10), inference="laplace", random_state=0).fit(X) for _ in range(2))
         assert one.aggregate_.batches.ids != other.aggregate_.batches.ids
         np.testing.assert_array_equal(one.posterior_.draws["mean"], other.posterior_.draws["mean"])
 
-    def test_rows_that_are_given_up_keep_the_ids(self):
+    def test_ids_are_kept_when_rows_are_dropped(self):
         protocol = CategoryProtocol(categories=(0, 1, 2), mechanism="oue", epsilon=0.5)
         reports = protocol._randomize(np.zeros((400, 1), dtype=int), None, 0)
         total = protocol.aggregate(reports, keep_rows=True)
@@ -222,7 +222,7 @@ class TestEstimators:
         with refused():
             trimmed + total
 
-    def test_histograms(self):
+    def test_a_repeated_aggregate_of_a_histogram_is_refused(self):
         model = LDPHistogram(categories=range(3), inference="laplace", random_state=0)
         a = model.aggregate(model.privatize(np.zeros((100, 1), dtype=int)))
         with refused():
@@ -251,7 +251,7 @@ class TestBatches:
             total = total.merge(Batches.new())
         assert total._places is shared and len(total.ids) == 1000 + 1
 
-    def test_threads_that_extend_the_same_sum(self):
+    def test_threads_can_extend_the_same_sum(self):
         base = Batches.of([bytes([place]) * 16 for place in range(10)])
         more = [[Batches.new() for _ in range(200)] for _ in range(8)]
         found: list = [None] * 8

@@ -1,4 +1,4 @@
-"""A malformed row costs an estimator that row only."""
+"""Estimators drop only the malformed rows."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.protocols.registry import strange_rows
 @pytest.mark.parametrize("estimator", [
     LDPGaussian(bounds=(0, 10)), LDPBayesLinearRegression(), LDPHistogram(categories=["a", "b", "c"])], ids=repr)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_estimators_lose_the_row_only(estimator, streamed):
+def test_estimators_drop_only_the_malformed_row(estimator, streamed):
     protocol = estimator.protocol(1)
     good = protocol.privatize(np.zeros((20, 1)), np.ones(20)).tolist()
     for name, row in strange_rows(protocol.width).items():

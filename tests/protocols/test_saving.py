@@ -1,4 +1,4 @@
-"""Where files are written: links are followed, nothing but regular files is replaced, and a crash loses nothing."""
+"""Writing of files: links are followed, only regular files are replaced, and a crash leaves the old or the new file."""
 
 import errno
 import os
@@ -15,8 +15,8 @@ import pytest
 
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols import Aggregate, ValueProtocol, load_reports, save_reports
-from skldp.protocols import _whole_files as whole_files
-from skldp.protocols._whole_files import PREFIX, SUFFIX, remove_dead_parts, write_whole
+from skldp.protocols import _atomic_files as atomic_files
+from skldp.protocols._atomic_files import PREFIX, SUFFIX, remove_dead_parts, write_atomically
 
 PROTOCOL = ValueProtocol(bounds=(0, 10))
 REPORTS = PROTOCOL._randomize(np.linspace(0, 10, 50), None, 0)
@@ -68,7 +68,7 @@ def make_socket(path):
     (os.mkfifo, "a pipe"), (os.mkdir, "a folder"), (make_socket, "a socket"),
     (lambda path: path.symlink_to("/dev/null"), "a device"), (lambda path: path.symlink_to("."), "a folder")],
     ids=["pipe", "folder", "socket", "device", "link to a folder"])
-def test_what_is_no_regular_file_is_refused_before_anything_is_written(tmp_path, make, kind, monkeypatch):
+def test_anything_but_a_regular_file_is_refused_before_writing(tmp_path, make, kind, monkeypatch):
     place = tmp_path / "place"
     make(place)
     before = place.lstat().st_ino, place.lstat().st_mtime_ns
@@ -80,7 +80,7 @@ def test_what_is_no_regular_file_is_refused_before_anything_is_written(tmp_path,
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_the_name_of_a_folder_is_no_file(tmp_path):
+def test_names_of_folders_are_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match="a folder"):
         save(str(tmp_path / "new") + os.sep)
     with pytest.raises(FileNotFoundError, match="absent'"):
@@ -89,7 +89,7 @@ def test_the_name_of_a_folder_is_no_file(tmp_path):
 
 
 @posix
-def test_links_in_a_circle_are_the_systems_error(tmp_path):
+def test_circular_links_raise_oserror(tmp_path):
     (tmp_path / "one").symlink_to("other")
     (tmp_path / "other").symlink_to("one")
     with pytest.raises(OSError) as error:
@@ -97,7 +97,7 @@ def test_links_in_a_circle_are_the_systems_error(tmp_path):
     assert error.value.errno == errno.ELOOP and names(tmp_path) == ["one", "other"]
 
 
-def test_paths_of_every_kind(tmp_path, monkeypatch):
+def test_paths_of_every_type(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ("text", b"bytes", tmp_path / "path"):
         save(path)
@@ -111,7 +111,7 @@ def test_permission_bits_are_those_of_any_new_file(tmp_path, mask, bits):
     old = os.umask(mask)
     try:
         save(tmp_path / "reports.npz")
-        write_whole(tmp_path / "private", lambda stream: None, mode=0o600)
+        write_atomically(tmp_path / "private", lambda stream: None, mode=0o600)
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "reports.npz").stat().st_mode) == bits
@@ -119,7 +119,7 @@ def test_permission_bits_are_those_of_any_new_file(tmp_path, mask, bits):
 
 
 @posix
-def test_data_are_synced_before_the_name_and_the_folder_after_it(tmp_path, monkeypatch):
+def test_data_are_synced_before_the_file_is_renamed_and_the_folder_after(tmp_path, monkeypatch):
     events, fsync, replace = [], os.fsync, os.replace
 
     def recording_fsync(handle):
@@ -158,7 +158,7 @@ def test_folders_that_cannot_be_synced(tmp_path, monkeypatch, number, raises):
 
 WRITER = textwrap.dedent("""
     import sys
-    from skldp.protocols._whole_files import write_whole
+    from skldp.protocols._atomic_files import write_atomically
 
     def write(stream):
         stream.write(b"half of")
@@ -167,14 +167,14 @@ WRITER = textwrap.dedent("""
         sys.stdin.readline()
         stream.write(b" it")
 
-    write_whole(sys.argv[1], write)
+    write_atomically(sys.argv[1], write)
     print("done", flush=True)
 """)
 
 
 @pytest.fixture
 def writer(tmp_path):
-    """A process that has written half of a file, and waits."""
+    """A process that has written half of a file and waits."""
     (tmp_path / "file").write_bytes(b"old")
     child = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "file")], text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -185,7 +185,7 @@ def writer(tmp_path):
 
 
 @posix
-def test_a_killed_writer_leaves_the_old_file_and_its_part_goes_with_the_next_save(tmp_path, writer):
+def test_a_killed_writer_leaves_the_old_file_and_the_next_save_removes_its_part(tmp_path, writer):
     assert len(parts(tmp_path)) == 1
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait()
@@ -198,7 +198,7 @@ def test_a_killed_writer_leaves_the_old_file_and_its_part_goes_with_the_next_sav
 def test_the_part_of_a_live_writer_is_kept(tmp_path, writer):
     before = parts(tmp_path)
     save(tmp_path / "other.npz")
-    write_whole(tmp_path / "file", lambda stream: stream.write(b"meanwhile"))
+    write_atomically(tmp_path / "file", lambda stream: stream.write(b"meanwhile"))
     assert parts(tmp_path) == before and len(before) == 1
     writer.stdin.write("go on\n")
     writer.stdin.flush()
@@ -207,7 +207,7 @@ def test_the_part_of_a_live_writer_is_kept(tmp_path, writer):
 
 
 @posix
-def test_nothing_but_left_over_parts_is_removed(tmp_path):
+def test_only_abandoned_parts_are_removed(tmp_path):
     kept = ["reports.part", ".skldp-notes", ".skldp", ".other-1.part"]
     for name in [*kept, ".skldp-0123.part"]:
         (tmp_path / name).write_bytes(b"x")
@@ -219,8 +219,8 @@ def test_nothing_but_left_over_parts_is_removed(tmp_path):
 
 
 @posix
-def test_a_cleaner_that_meets_a_part_before_it_is_locked(tmp_path, monkeypatch):
-    taken, lock = [], whole_files.try_lock
+def test_a_part_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch):
+    taken, lock = [], atomic_files.try_lock
 
     def late_lock(handle):
         if not taken:  # the file is there, and not locked yet
@@ -229,8 +229,8 @@ def test_a_cleaner_that_meets_a_part_before_it_is_locked(tmp_path, monkeypatch):
             assert not parts(tmp_path)
         return lock(handle)
 
-    monkeypatch.setattr(whole_files, "try_lock", late_lock)
-    write_whole(tmp_path / "file", lambda stream: stream.write(b"new"))
+    monkeypatch.setattr(atomic_files, "try_lock", late_lock)
+    write_atomically(tmp_path / "file", lambda stream: stream.write(b"new"))
     assert taken and (tmp_path / "file").read_bytes() == b"new" and names(tmp_path) == ["file"]
 
 
@@ -240,8 +240,8 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "no locks available")
 
     (tmp_path / ".skldp-0123.part").write_bytes(b"x")
-    monkeypatch.setattr(whole_files, "try_lock", no_locks)
-    write_whole(tmp_path / "file", lambda stream: stream.write(b"new"))
+    monkeypatch.setattr(atomic_files, "try_lock", no_locks)
+    write_atomically(tmp_path / "file", lambda stream: stream.write(b"new"))
     assert names(tmp_path) == [".skldp-0123.part", "file"]
 
 
@@ -253,7 +253,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, error):
 
     (tmp_path / "file").write_bytes(b"old")
     with pytest.raises(type(error)):
-        write_whole(tmp_path / "file", write)
+        write_atomically(tmp_path / "file", write)
     assert (tmp_path / "file").read_bytes() == b"old" and names(tmp_path) == ["file"]
 
 

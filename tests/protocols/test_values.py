@@ -1,4 +1,4 @@
-"""Cells of values, and files that describe no collection of them."""
+"""Cells of values, and invalid files of value protocols."""
 
 import json
 
@@ -20,8 +20,7 @@ everyone = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda value: f"{v
 
 
 @everyone
-def test_every_report_has_its_own_cell(protocol):
-    """Cells partition the reports, in order, and their centres lie inside."""
+def test_cells_partition_the_reports_in_order(protocol):
     low, high = protocol.randomizer.clamp
     reports = np.unique(np.linspace(low, high, 20_000).astype(np.int64))
     index = protocol.cells.index(reports)
@@ -42,7 +41,7 @@ def test_laplace_cells():
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
-def test_laplace_cell_probabilities_are_the_mechanisms_own(epsilon):
+def test_laplace_cell_probabilities_match_the_mechanism(epsilon):
     cells = ValueProtocol(epsilon=epsilon, bounds=(0, 20), mechanism="laplace", n_levels=20).cells
     mechanism = cells.mechanism
     reports = np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
@@ -53,16 +52,16 @@ def test_laplace_cell_probabilities_are_the_mechanisms_own(epsilon):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("not json", "no JSON"),
+    ("not json", "not JSON"),
     ('{"format": "skldp-prot', "cut short"),
-    (None, "no JSON"),
+    (None, "not JSON"),
     ("[1, 2]", "not a protocol file"),
     ('{"format": "other", "version": 1}', "not a protocol file"),
     ('{"format": "skldp-protocol", "version": 2}', "version 2"),
     ('{"format": "skldp-protocol", "version": 1, "kind": "Nonsense"}', "kind"),
     ('{"format": "skldp-protocol", "version": 1, "kind": "ValueProtocol", "epsilon": 1}', "missing or unknown fields"),
 ])
-def test_foreign_files(text, message):
+def test_texts_that_are_not_protocols_are_refused(text, message):
     with pytest.raises(InvalidParameterError, match=message):
         Protocol.from_json(text)
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and locks between the programs that write them."""
+"""Atomic replacement of files, and locks between the programs that write them."""
 
 import contextlib
 import errno
@@ -12,22 +12,23 @@ from skldp.exceptions import InvalidParameterError
 PREFIX, SUFFIX = ".skldp-", ".part"
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 _WINDOWS = sys.platform == "win32"
-_SETTLED = 3600.0  # seconds after which a part is nobody's on Windows, where a part is let go before it is moved
+# On Windows a part file is closed before it is moved, so it counts as abandoned only after this many seconds.
+_ABANDONED_AFTER = 3600.0
 
 
-def write_whole(path, write, mode=0o666):
-    """Replace a file by what a function writes, all of it or nothing.
+def write_atomically(path, write, mode=0o666):
+    """Replace a file atomically by what a function writes.
 
-    The bytes go to a part file in the same folder, which is synced and takes the file's name at once: a failure, a
-    killed process or a crash of the machine leaves the old file or the new one. Links are followed, so that a link
-    stays a link. Part files of writers that have died are removed; a live writer holds a lock on its own.
+    The bytes go to a temporary file in the same folder, the part file, which is synced and then renamed: a failure, a
+    killed process or a crash of the machine leaves either the old file or the new one. Links are followed, so that a
+    link stays a link. Part files of dead writers are removed; a live writer holds a lock on its part file.
 
     Parameters
     ----------
     path : path-like
-        A regular file, or none yet.
+        Path of a regular file, which need not exist.
     write : callable
-        Gets a binary stream.
+        Function that is called with a binary stream.
     mode : int, default=0o666
         Permission bits of the file, before the umask.
     """
@@ -40,7 +41,7 @@ def write_whole(path, write, mode=0o666):
             write(stream)
             stream.flush()
             os.fsync(handle)
-            if not _WINDOWS:  # where open files cannot be moved
+            if not _WINDOWS:  # Windows cannot move open files
                 os.replace(part, target)  # before the lock on the part is released
         if _WINDOWS:
             os.replace(part, target)
@@ -52,12 +53,12 @@ def write_whole(path, write, mode=0o666):
 
 
 def regular_file(path):
-    """Return the path of a regular file, present or not, with links resolved; refuse anything else.
+    """Return the path of a regular file, which need not exist, with links resolved; raise an error for anything else.
 
     Parameters
     ----------
     path : path-like
-        Where to write, or to read.
+        Path to write to or read from.
 
     Returns
     -------
@@ -81,9 +82,9 @@ def remove_dead_parts(folder):
     Parameters
     ----------
     folder : str
-        Where to look; nothing but names of part files is touched.
+        Folder to search; only files with names of part files are removed.
     """
-    with contextlib.suppress(PermissionError):  # a folder may be open for writing alone
+    with contextlib.suppress(PermissionError):  # a folder may be writable but not readable
         with os.scandir(folder) as entries:
             parts = [entry.path for entry in entries if entry.name.startswith(PREFIX) and entry.name.endswith(SUFFIX)]
         for part in parts:
@@ -91,9 +92,9 @@ def remove_dead_parts(folder):
 
 
 def try_lock(handle):
-    """Lock an open file against every other opening of it, or say that somebody else has the lock.
+    """Try to lock an open file against all other open handles of it.
 
-    The lock ends when the file is closed, also by the death of the process.
+    The lock ends when the file is closed, also if the process dies.
 
     Parameters
     ----------
@@ -103,14 +104,14 @@ def try_lock(handle):
     Returns
     -------
     bool
-        False where another opening holds the lock.
+        False if another handle has the lock.
 
     Raises
     ------
     OSError
-        Where the file system has no locks.
+        If the file system has no locks.
     """
-    # Modules of one system only, needed when something is saved: not at import.
+    # Imported here, because each module exists on one system only.
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -124,35 +125,35 @@ def try_lock(handle):
 
 
 def _create_part(folder, mode):
-    """An open, locked part file, and its path."""
+    """Return an open, locked part file and its path."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         part = os.path.join(folder, f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}")
         handle = os.open(part, flags, mode)
-        if _hold(handle, part):
+        if _lock_new_part(handle, part):
             return handle, part
         os.close(handle)
 
 
-def _hold(handle, part):
-    """Whether a new part file is ours: a cleaner may have met it before it was locked."""
+def _lock_new_part(handle, part):
+    """Lock a new part file; False if another process locked or removed it first, taking it for abandoned."""
     try:
         return try_lock(handle) and os.path.samestat(os.fstat(handle), os.stat(part))
     except FileNotFoundError:
         return False
-    except OSError:  # no locks here, so no cleaner gets one either
+    except OSError:  # without locks, no other process can lock it and remove it either
         return True
 
 
 def _remove_if_dead(part):
-    with contextlib.suppress(OSError):  # it is gone already, or belongs to somebody else
+    with contextlib.suppress(OSError):  # it was removed already, or belongs to another user
         if _WINDOWS:
-            if time.time() - os.stat(part).st_mtime > _SETTLED:
-                os.unlink(part)  # fails while somebody has it open
+            if time.time() - os.stat(part).st_mtime > _ABANDONED_AFTER:
+                os.unlink(part)  # fails while a process has it open
             return
         handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            # Removed while it is locked: a writer that has just created it will notice, and take another name.
+            # Removed under the lock: a writer that has just created it detects this and takes another name.
             if stat.S_ISREG(os.fstat(handle).st_mode) and try_lock(handle):
                 os.unlink(part)
         finally:
@@ -162,7 +163,7 @@ def _remove_if_dead(part):
 def _sync_folder(folder):
     """Make the new name of a file durable."""
     if _WINDOWS:
-        return  # there are no handles of folders
+        return  # folders cannot be opened
     with contextlib.suppress(PermissionError):
         handle = os.open(folder, os.O_RDONLY)
         try:
