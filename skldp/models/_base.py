@@ -1,4 +1,4 @@
-"""What a model is: the posterior of some parameters, as a log-density that samplers can evaluate."""
+"""Base class of all models: a posterior as a log-density that samplers can evaluate."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -10,26 +10,27 @@ class Model(ABC):
     r"""Log-density of unconstrained parameters given the reports of one aggregate.
 
     Every method takes ``theta`` of shape (n_walkers, n_params) and treats its rows independently. Four members are
-    required; the others are offered by the models that have them and are ``None`` elsewhere, so that nobody needs to
-    probe for them.
+    required: ``n_params``, ``initial``, ``log_density`` and ``constrain``. The others are optional and ``None`` by
+    default, so that callers need no ``hasattr``.
 
     Attributes
     ----------
     n_params : int
         Number of unconstrained parameters.
     n_warmup : int
-        Warm-up steps of a Markov chain, unless the user chooses another number.
+        Default number of warm-up steps of a Markov chain.
     gradient : callable or None
-        From theta to the log-density, shape (n_walkers,), and its gradient, shape (n_walkers, n_params).
+        Maps theta to the log-density, shape (n_walkers,), and its gradient, shape (n_walkers, n_params).
     surrogate : callable or None
-        From theta to an approximate gradient that is much cheaper than the log-density. Trajectories follow it, and
-        the accept step evaluates the log-density.
+        Maps theta to an approximate gradient that is much cheaper than the log-density. Trajectories use it, and the
+        accept step evaluates the log-density.
     approximation : Model or None
-        A model of the same parameters that has a gradient and is close near the mode. The mode is searched there.
+        Model of the same parameters that has a gradient and is close to this one near the mode. The search for the
+        mode uses it.
     coordinates : object or None
-        The map from theta to the parameters, where there is more than one to choose from.
+        Map from theta to the parameters, if the model has a choice of coordinates.
     report_log_likelihoods : callable or None
-        From a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
+        Maps a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
 
     Examples
     --------
@@ -57,7 +58,7 @@ class Model(ABC):
 
     @abstractmethod
     def initial(self) -> np.ndarray:
-        """Return a point of finite log-density, shape (n_params,): where the search for the mode starts."""
+        """Return a point of finite log-density, shape (n_params,), from which the search for the mode starts."""
 
     @abstractmethod
     def log_density(self, theta: np.ndarray) -> np.ndarray:
@@ -71,5 +72,5 @@ class Model(ABC):
         """Return the natural parameters by name, each of shape (n_walkers, ...), in the units of the data."""
 
     def reparametrised(self) -> "Model":
-        """Return the same model in the coordinates that suit trajectories: itself where there is no choice."""
+        """Return the same model in the coordinates that suit trajectories: itself if it has only one choice."""
         return self

@@ -1,4 +1,4 @@
-"""How much of the reports the likelihood of a histogram uses."""
+"""Choice between the exact likelihood of a histogram and that of its counts."""
 
 import math
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from skldp.exceptions import InvalidParameterError
 
 @dataclass(frozen=True)
 class LikelihoodChoice:
-    """Sizes up to which the reports themselves are kept and evaluated, and not only their counts.
+    """Limits below which single reports are kept and evaluated, and not only their counts.
 
     Parameters
     ----------
     kept_bits : float
-        Bits of reports up to which an aggregate keeps the distinct rows; 0 for never.
+        Largest total size of the reports, in bits, for which an aggregate keeps the distinct rows; 0 for never.
     evaluated_entries : float
-        Entries of the matrix of distinct rows up to which the likelihood evaluates it; 0 for never.
+        Largest number of entries of the matrix of distinct rows that the likelihood evaluates; 0 for never.
     """
 
     kept_bits: float
     evaluated_entries: float
 
     def keeps(self, n_bits):
-        """Whether an aggregate keeps the rows of reports of so many bits in all."""
+        """Whether an aggregate keeps the rows of reports with a total of ``n_bits`` bits."""
         return self.kept_bits > 0 and n_bits <= self.kept_bits
 
     def evaluates(self, n_entries):
-        """Whether the likelihood evaluates a matrix of distinct rows with so many entries."""
+        """Whether the likelihood evaluates a matrix of distinct rows with ``n_entries`` entries."""
         return self.evaluated_entries > 0 and n_entries <= self.evaluated_entries
 
     @property
     def needs_rows(self):
-        """Whether counts alone are an error."""
+        """Whether an aggregate with counts alone is an error."""
         return math.isinf(self.evaluated_entries)
 
 
@@ -43,7 +43,7 @@ CHOICES = {
 
 
 def check_likelihood(likelihood):
-    """Return what "auto", "exact" or "counts" means.
+    """Return the limits for "auto", "exact" or "counts".
 
     Parameters
     ----------

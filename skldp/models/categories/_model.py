@@ -2,9 +2,9 @@ r"""Log-density of category frequencies, given aggregated reports.
 
 The frequencies are :math:`\theta_k = e^{\phi_k}/\sum_l e^{\phi_l}` with
 :math:`g_k = e^{\phi_k} \sim \mathrm{Gamma}(\alpha, 1)` independent, which makes :math:`\theta`
-Dirichlet(:math:`\alpha`) and needs no constraint: the unconstrained density is
+Dirichlet(:math:`\alpha`) and needs no constraint: the unconstrained log-density is
 :math:`\sum_k(\alpha\phi_k - e^{\phi_k})` plus the log-likelihood of :math:`\theta`. The sum of the :math:`g_k` is
-independent of :math:`\theta` and learns nothing from the data.
+independent of :math:`\theta`, and its posterior is its prior.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
 
 
 def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
-    """Choose the model of category frequencies for an aggregate.
+    """Return the model of category frequencies for an aggregate.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
     concentration : float, default=1.0
         Parameter of the symmetric Dirichlet prior.
     likelihood : {"auto", "exact", "counts"}, default="auto"
-        "exact" evaluates the reports wherever the aggregate kept them, "auto" where that is cheap too, and "counts"
-        never. For randomised response and subsets of one, counts are exact. ``likelihood`` of the model says which.
+        "exact" evaluates single reports if the aggregate kept them, "auto" only if that is also cheap, and "counts"
+        never. For randomised response and subsets of size one, counts are exact. The model's attribute
+        ``likelihood`` is the result of the choice.
 
     Returns
     -------
@@ -74,7 +75,7 @@ class HistogramModel(Model):
     Parameters
     ----------
     likelihoods : list
-        One for each protocol; each maps frequencies to a log-likelihood and its gradient.
+        One for each protocol, with the methods ``log_likelihood``, ``value_and_gradient`` and ``estimate``.
     concentration : float, default=1.0
         Parameter of the prior.
 
@@ -98,7 +99,7 @@ class HistogramModel(Model):
 
     @property
     def likelihood(self):
-        """Whether the likelihood is "exact", or only that of "counts" for some protocol."""
+        """Either "exact", or "counts" if the likelihood of any protocol uses counts alone."""
         return "counts" if any(isinstance(part, CountLikelihood) for part in self.likelihoods) else "exact"
 
     def constrain(self, theta):
@@ -109,14 +110,14 @@ class HistogramModel(Model):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
         frequencies = softmax(theta)
         value = self._log_prior(theta) + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
-        return np.where(np.isnan(value), -np.inf, value)  # infinite coordinates have no frequencies
+        return np.where(np.isnan(value), -np.inf, value)  # the softmax of infinite coordinates is NaN
 
     def gradient(self, theta):
         """Log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._value_and_gradient(theta, self.likelihoods)
 
     def initial(self):
-        """The unbiased estimates, kept inside the simplex."""
+        """Return the coordinates of the unbiased estimates, clipped to the interior of the simplex."""
         estimate = np.mean([part.estimate() for part in self.likelihoods], axis=0)
         d = self.n_params
         frequencies = np.maximum(estimate, 0.1 / d)
@@ -124,22 +125,22 @@ class HistogramModel(Model):
 
     def _value_and_gradient(self, theta, likelihoods):
         frequencies = softmax(theta)
-        value, slope = self._log_prior(theta), np.zeros_like(theta)
+        value, by_frequency = self._log_prior(theta), np.zeros_like(theta)
         for part in likelihoods:
-            one_value, one_slope = part.value_and_gradient(frequencies)
-            value, slope = value + one_value, slope + one_slope
-        inward = frequencies * (slope - np.vecdot(frequencies, slope)[:, None])
-        return value, inward + self.concentration - np.exp(theta)
+            part_value, part_gradient = part.value_and_gradient(frequencies)
+            value, by_frequency = value + part_value, by_frequency + part_gradient
+        by_theta = frequencies * (by_frequency - np.vecdot(frequencies, by_frequency)[:, None])
+        return value, by_theta + self.concentration - np.exp(theta)
 
     def _log_prior(self, theta):
         return (self.concentration * theta - np.exp(theta)).sum(axis=1)
 
 
 class SurrogateHistogramModel(HistogramModel):
-    """As HistogramModel, with trajectories that follow a second-order expansion of the likelihood of rows.
+    """A HistogramModel whose trajectories use a second-order expansion of the likelihood of rows.
 
-    The accept step evaluates the exact density, so the posterior is exact; a step then costs one pass over the rows
-    and not one for each leapfrog.
+    The accept step evaluates the exact density, so the posterior is exact. A step of the sampler costs one pass over
+    the rows instead of one for each leapfrog.
 
     Parameters
     ----------
@@ -168,21 +169,21 @@ class SurrogateHistogramModel(HistogramModel):
                            for part in likelihoods]
 
     def surrogate(self, theta):
-        """Gradient of the log-density with the rows' likelihood expanded."""
+        """Gradient of the log-density with the likelihood of rows replaced by its expansion."""
         return self._value_and_gradient(theta, self.surrogates)[1]
 
     def _near_mode(self, n_steps=30):
-        """Frequencies after some steps of expectation-maximisation: near enough to expand there."""
+        """Return the frequencies after ``n_steps`` steps of expectation-maximisation, as the point of expansion."""
         frequencies = softmax(self.initial())
         for _ in range(n_steps):
-            slope = sum(part.value_and_gradient(frequencies[None])[1][0] for part in self.likelihoods)
-            # Each likelihood is one of a mixture over the categories; this is the expected number of their clients.
-            clients = frequencies * (slope + self.n_reports - frequencies @ slope)
+            gradient = sum(part.value_and_gradient(frequencies[None])[1][0] for part in self.likelihoods)
+            # Each likelihood is a mixture over the categories: the expected number of clients in each of them.
+            clients = frequencies * (gradient + self.n_reports - frequencies @ gradient)
             frequencies = (clients + self.concentration) / (self.n_reports + self.n_params * self.concentration)
         return frequencies
 
 
 def softmax(theta):
-    """Exponentials that sum to one along the last axis."""
+    """Return the softmax along the last axis."""
     shifted = np.exp(theta - theta.max(axis=-1, keepdims=True))
     return shifted / shifted.sum(axis=-1, keepdims=True)

@@ -1,16 +1,16 @@
-"""The simplex of frequencies."""
+"""Projection of estimated frequencies on the simplex."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 
 def project_on_simplex(estimate: ArrayLike) -> np.ndarray:
-    r"""Nearest point of the simplex in least squares: the usual mending of an unbiased estimate, for comparison.
+    r"""Return the nearest point of the simplex in least squares: the usual correction of an unbiased estimate.
 
     Parameters
     ----------
     estimate : array-like of shape (n_categories,)
-        Numbers that may be negative and need not sum to one.
+        Estimated frequencies, which may be negative and need not sum to one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the models of a response share: coordinates, units, and likelihoods that add."""
+"""Base classes of the regression models: coordinates, units, and a sum of likelihoods."""
 
 import copy
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from skldp.models.regression._coordinates import evaluate_within_bounds
 
 @dataclass(frozen=True)
 class Units:
-    """What records are divided by, and what is taken off the response, to put them in public units."""
+    """Divisors of x and y, and the offset subtracted from y, that convert records to public units."""
 
     x: float
     y: float = 1.0
@@ -20,14 +20,14 @@ class Units:
 
 
 class RegressionModel(Model):
-    """A model of a response given a vector x that is normal with mean m and covariance Sigma.
+    """A model of a response given a normal vector x with mean m and covariance Sigma.
 
     Parameters
     ----------
     likelihoods : list
         One for each protocol.
     coordinates : RegressionCoordinates
-        The map from theta to the parameters, with their priors.
+        Map from theta to the parameters, with their priors.
     units : Units
         Units of the data.
     """
@@ -63,23 +63,25 @@ class RegressionModel(Model):
         """Return the log-density of unconstrained parameters, shape (n_walkers,)."""
         return self._within_bounds(self._evaluate, theta, False)[0]
 
-    def _within_bounds(self, evaluate, theta, slopes):
-        return evaluate_within_bounds(evaluate, theta, slopes, self.coordinates.largest_scale)
+    def _within_bounds(self, evaluate, theta, with_gradient):
+        return evaluate_within_bounds(evaluate, theta, with_gradient, self.coordinates.largest_scale)
 
-    def _evaluate(self, theta, slopes):
-        """Return the log-density and, if slopes are asked for, its gradient, else None."""
+    def _evaluate(self, theta, with_gradient):
+        """Return the log-density and its gradient; the gradient is None unless ``with_gradient``."""
         raise NotImplementedError
 
 
 class Approximation(RegressionModel):
     """Differentiable approximation of a model, close to it near the mode.
 
+    Its mode is the pilot estimate, at which the approximation is made.
+
     Parameters
     ----------
     model : RegressionModel
-        The exact one, in plain coordinates.
+        The exact model, in plain coordinates.
     start : ndarray of shape (n_params,)
-        Where the search for its mode, the pilot estimate, starts.
+        Start of the search for the pilot estimate.
     n_rounds : int
         Number of searches, each with the approximation at the last pilot estimate.
     """
@@ -88,11 +90,11 @@ class Approximation(RegressionModel):
         super().__init__(model.likelihoods, model.coordinates, model.units)
         self.model, self.pilot = model, start
         for _ in range(n_rounds):
-            self._hold(self.pilot)
+            self._approximate_at(self.pilot)
             found = optimize.minimize(self._loss, self.pilot, jac=True, method="L-BFGS-B")
             if np.isfinite(found.fun):
                 self.pilot = found.x
-        self._hold(self.pilot)
+        self._approximate_at(self.pilot)
 
     def initial(self):
         """Return the pilot estimate."""
@@ -102,8 +104,8 @@ class Approximation(RegressionModel):
         """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._within_bounds(self._evaluate, theta, True)
 
-    def _hold(self, theta):
-        """Fix what the approximation takes from the point theta."""
+    def _approximate_at(self, theta):
+        """Compute the terms of the approximation that are fixed at the point theta, shape (n_params,)."""
         raise NotImplementedError
 
     def _loss(self, theta):

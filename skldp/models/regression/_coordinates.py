@@ -1,4 +1,4 @@
-"""Unconstrained coordinates and priors that the regressions share."""
+"""Unconstrained coordinates and priors of the regressions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 
 from skldp.models.regression._covariance import CovarianceCoordinates
 
-_MAX_COORDINATE = 1e4  # in scales of the prior; farther out the density is taken to be zero
+_MAX_COORDINATE = 1e4  # in scales of the prior; the density is set to zero beyond it
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,15 @@ class Priors:
     Parameters
     ----------
     coef : NormalPrior or StudentPrior
-        Of the coefficients.
+        Prior of the coefficients.
     intercept_scale : float
-        Standard deviation of the intercept.
+        Prior standard deviation of the intercept.
     covariance : CovarianceCoordinates
-        Scales and correlations of x.
+        Coordinates of the scales and correlations of x, with their priors.
     mean : NormalPrior or LearnedMeans
-        Of the means of x.
+        Prior of the means of x.
     sigma_scale : float or None
-        Scale of the half-normal prior of the residual standard deviation; None where the response has none.
+        Scale of the half-normal prior of the residual standard deviation; None if the model has no such parameter.
     """
 
     coef: Any
@@ -37,12 +37,12 @@ class Priors:
 
 
 class RegressionCoordinates:
-    """Coefficients, covariance of x, with an intercept the mean of x and the intercept, and the residual sigma.
+    """Plain coordinates: coefficients, covariance of x, mean of x and intercept (if there is one), residual sigma.
 
     Parameters
     ----------
     priors : Priors
-        Priors of all of them.
+        Priors of all parameters.
     has_intercept : bool
         Whether there is an intercept, and a mean of x.
     """
@@ -65,20 +65,20 @@ class RegressionCoordinates:
         return RegressionPoint(self, *(theta[:, piece] for piece in self.pieces))
 
     def to_plain(self, theta):
-        """Return the plain coordinates of these: themselves."""
+        """Return the plain coordinates of points; here the points themselves."""
         return theta
 
     def from_plain(self, theta):
-        """Return these coordinates of plain ones: themselves."""
+        """Return these coordinates of points in plain coordinates; here the points themselves."""
         return theta
 
-    def likely_mean(self, estimate):
-        """Clip an estimate of the mean of x to three prior standard deviations, and to half the norm."""
+    def clip_mean(self, estimate):
+        """Return an estimate of the mean of x, clipped to three prior standard deviations and to half the norm."""
         most = min(0.5, 3 * self.priors.mean.scale)
         return np.clip(estimate, -most, most)
 
     def prior_start(self):
-        """Return a point that is possible before any report."""
+        """Return a starting point for the case without reports."""
         return self.start(np.full(self.n_features, 0.01), np.eye(self.n_features) / (4 * self.n_features), sigma=0.1)
 
     def start(self, coef, covariance, x_mean=None, intercept=0.0, sigma=None):
@@ -93,7 +93,7 @@ class RegressionCoordinates:
 
 
 class RegressionPoint:
-    """Parameters at given coordinates, and the chain rule back to the coordinates.
+    """Parameters at given coordinates, and the gradient with respect to the coordinates.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class RegressionPoint:
     covariance : ndarray of shape (n_walkers, d, d)
     x_mean : ndarray of shape (n_walkers, d) or None
     intercept, sigma : ndarray of shape (n_walkers,) or None
-        Sigma is signed: what the data identify is its absolute value.
+        Sigma is signed; the data identify only its absolute value.
     """
 
     def __init__(self, coordinates, coef, matrix, x_mean, intercept, sigma):
@@ -114,49 +114,55 @@ class RegressionPoint:
 
     @cached_property
     def coef_prior(self):
-        """Log-density of the coefficients with its gradient."""
+        """Log-density of the coefficients and its gradient."""
         return self.priors.coef(self.coef)
 
     @cached_property
     def mean_prior(self):
-        """Log-density of the means of x with its gradient."""
+        """Log-density of the means of x and its gradient."""
         return self.priors.mean(self.x_mean)
 
     def log_prior(self):
-        """Return the log-density of the prior, in the coordinates."""
-        value = self._log_prior_of_line()
+        """Return the log-density of the prior with respect to the coordinates."""
+        value = self._log_prior_without_sigma()
         return value if self.sigma is None else value - 0.5 * (self.sigma / self.priors.sigma_scale) ** 2
 
-    def _log_prior_of_line(self):
-        """Return the same without sigma."""
+    def _log_prior_without_sigma(self):
+        """Return the log-density of the prior of all parameters except sigma."""
         value = self.coef_prior[0] + self.matrix.log_prior()
         if self.x_mean is None:
             return value
         return value + self.mean_prior[0] - 0.5 * (self.intercept / self.priors.intercept_scale) ** 2
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None, by_sigma_square=None):
-        """Return the gradient in the coordinates, prior included, given slopes in the parameters."""
+        """Return the gradient with respect to the coordinates, prior included.
+
+        The arguments are the derivatives of the log-likelihood with respect to the parameters.
+        """
         pieces = [by_coef + self.coef_prior[1], self.matrix.pull_back(by_covariance)]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.priors.intercept_scale**2
             pieces += [by_mean + self.mean_prior[1], by_intercept[:, None]]
-        return np.concatenate(pieces + self.sigma_slope(by_sigma_square), axis=1)
+        return np.concatenate(pieces + self.sigma_gradient(by_sigma_square), axis=1)
 
-    def sigma_slope(self, by_square):
-        """Return the slope in sigma, prior included, given that in its square: a list of one column or none."""
+    def sigma_gradient(self, by_square):
+        """Return the derivative with respect to sigma, prior included, as a list of one column or of none.
+
+        The argument is the derivative of the log-likelihood with respect to the square of sigma.
+        """
         if self.sigma is None:
             return []
         return [((2 * by_square - 1 / self.priors.sigma_scale**2) * self.sigma)[:, None]]
 
 
-def evaluate_within_bounds(evaluate, theta, slopes, scale=1.0):
-    """Evaluate a density where the coordinates are of a possible size; elsewhere it is zero.
+def evaluate_within_bounds(evaluate, theta, with_gradient, scale=1.0):
+    """Return a log-density and its gradient; the log-density is -inf beyond ``_MAX_COORDINATE`` or where it is NaN.
 
-    A diverging trajectory would otherwise reach an eigenvalue problem of infinities.
+    Without the bound a diverging trajectory would pass infinities to an eigenvalue solver.
     """
     beyond = ~(np.abs(theta).max(axis=1) < _MAX_COORDINATE * scale)
     if beyond.any():
         theta = np.where(beyond[:, None], 0.1, theta)
     with np.errstate(all="ignore"):
-        value, slope = evaluate(theta, slopes)
-    return np.where(beyond | np.isnan(value), -np.inf, value), slope
+        value, gradient = evaluate(theta, with_gradient)
+    return np.where(beyond | np.isnan(value), -np.inf, value), gradient

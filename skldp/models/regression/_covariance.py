@@ -6,7 +6,7 @@ import numpy as np
 
 
 class CovarianceCoordinates:
-    r"""Signed scales and free rows of a Cholesky factor, under LKJ correlations.
+    r"""Coordinates of a covariance matrix: signed scales, and free rows of a Cholesky factor with an LKJ prior.
 
     Parameters
     ----------
@@ -20,9 +20,10 @@ class CovarianceCoordinates:
     Notes
     -----
     :math:`\Sigma = LL^T`, and row j of L is :math:`\tau_j(a_j, 1)/\|(a_j, 1)\|` with free
-    :math:`a_j \in R^{j-1}`. The signed :math:`\tau_j \sim N(0, s)` is smooth through zero, where its logarithm would
-    make a funnel; only :math:`|\tau_j|` and :math:`\Sigma` are identified. In these coordinates the density of
-    LKJ(:math:`\eta`), Jacobian included, is :math:`-\frac{d + 2\eta - 1}2\sum_j\log(1 + \|a_j\|^2)`.
+    :math:`a_j \in R^{j-1}`. The density of a signed :math:`\tau_j \sim N(0, s)` is smooth at zero, where its logarithm
+    as a coordinate would make a funnel; only :math:`|\tau_j|` and :math:`\Sigma` are identified. In these coordinates
+    the log-density of LKJ(:math:`\eta`), Jacobian included, is
+    :math:`-\frac{d + 2\eta - 1}2\sum_j\log(1 + \|a_j\|^2)`.
 
     References
     ----------
@@ -45,60 +46,63 @@ class CovarianceCoordinates:
     def __init__(self, n_features, scale_prior, correlation_prior):
         self.n_features, self.scale_prior, self.correlation_prior = n_features, scale_prior, correlation_prior
         self.rows, self.columns = np.tril_indices(n_features, -1)
-        self.places = self.rows * n_features + self.columns
+        self.flat_indices = self.rows * n_features + self.columns
         self.n_params = n_features * (n_features + 1) // 2
 
     def expand(self, theta):
-        """Covariance matrices of coordinates, shape (n_walkers, n_params): the scales, then the rows."""
-        return _Point(self, theta)
+        """Return the covariance matrices at coordinates of shape (n_walkers, n_params): the scales, then the rows."""
+        return _CovariancePoint(self, theta)
 
     def coordinates(self, covariance):
-        """Coordinates of one covariance matrix, with positive scales."""
+        """Return the coordinates of one covariance matrix, with positive scales."""
         factor = np.linalg.cholesky(covariance)
         free = (factor / np.diag(factor)[:, None])[self.rows, self.columns]
         return np.concatenate([np.sqrt(np.diag(covariance)), free])
 
 
-class _Point:
-    """Covariance matrices at some coordinates, and how slopes travel back."""
+class _CovariancePoint:
+    """Covariance matrices at given coordinates, and the gradient with respect to the coordinates."""
 
     def __init__(self, coordinates, theta):
         self.coordinates = coordinates
         d = coordinates.n_features
         self.scales = theta[:, :d]
         flat = np.zeros((len(theta), d * d))
-        flat[:, coordinates.places] = theta[:, d:]
+        flat[:, coordinates.flat_indices] = theta[:, d:]
         flat[:, ::d + 1] = 1.0
-        rows = flat.reshape(-1, d, d)
-        self.square = np.vecdot(rows, rows)
-        self.length = np.sqrt(self.square)
-        self.unit = np.divide(rows, self.length[:, :, None], out=rows)
-        self.factor = self.scales[:, :, None] * self.unit
+        rows = flat.reshape(-1, d, d)  # (a_j, 1)
+        self.squared_norms = np.vecdot(rows, rows)
+        self.norms = np.sqrt(self.squared_norms)
+        self.unit_rows = np.divide(rows, self.norms[:, :, None], out=rows)
+        self.factor = self.scales[:, :, None] * self.unit_rows
         self.covariance = self.factor @ self.factor.swapaxes(1, 2)
 
     @cached_property
     def _priors(self):
-        """What the priors of scales and of correlations return."""
-        spread = np.log(self.square).sum(axis=1)
-        return self.coordinates.scale_prior(self.scales), self.coordinates.correlation_prior(spread)
+        """Log-densities and derivatives of the priors of scales and of correlations."""
+        log_norms = np.log(self.squared_norms).sum(axis=1)
+        return self.coordinates.scale_prior(self.scales), self.coordinates.correlation_prior(log_norms)
 
     def log_prior(self):
-        """Log-density of the coordinates."""
+        """Log-density of the prior with respect to the coordinates."""
         return sum(value for value, _ in self._priors)
 
-    def pull_back(self, slope):
-        """Slope in the coordinates, prior included, of a slope in the covariance: of it, or of its symmetric part."""
-        scales, ((_, by_prior), (_, exponent)) = self.scales, self._priors
-        by_factor = (slope + slope.swapaxes(1, 2)) @ self.factor
-        by_scale = np.vecdot(by_factor, self.unit)
-        # Across the direction of a row; the prior pulls along it, in the coordinates as they are before scaling.
-        across = scales[:, :, None] * by_factor
-        across -= (scales * by_scale + 2 * exponent)[:, :, None] * self.unit
-        across /= self.length[:, :, None]
-        by_free = across.reshape(len(scales), -1)[:, self.coordinates.places]
-        return np.concatenate([by_scale + by_prior, by_free], axis=1)
+    def pull_back(self, by_covariance):
+        """Return the gradient with respect to the coordinates, prior included.
+
+        The argument is the derivative with respect to the covariance; only its symmetric part matters.
+        """
+        scales, ((_, scale_gradient), (_, exponent)) = self.scales, self._priors
+        by_factor = (by_covariance + by_covariance.swapaxes(1, 2)) @ self.factor  # d L = (G + G') L
+        by_scale = np.vecdot(by_factor, self.unit_rows)  # d tau_j = d L_j . u_j, u_j = (a_j, 1) / |(a_j, 1)|
+        # d a_j = (tau_j (d L_j - (d L_j . u_j) u_j) - 2 e u_j) / |(a_j, 1)|, e the exponent of the LKJ prior
+        by_rows = scales[:, :, None] * by_factor
+        by_rows -= (scales * by_scale + 2 * exponent)[:, :, None] * self.unit_rows
+        by_rows /= self.norms[:, :, None]
+        by_free = by_rows.reshape(len(scales), -1)[:, self.coordinates.flat_indices]
+        return np.concatenate([by_scale + scale_gradient, by_free], axis=1)
 
 
 def matvec(matrices, vectors):
-    """Matrices times vectors, one of each for every walker."""
+    """Return matrices times vectors, one of each for every walker."""
     return (matrices @ vectors[:, :, None])[:, :, 0]

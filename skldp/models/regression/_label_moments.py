@@ -7,7 +7,7 @@ A report is :math:`s = (\mathrm{svec}\,xx^T, \sqrt2\kappa x, \sqrt2\kappa wy, \s
 .. math:: E y = f_0, \quad E y\xi = f_1r, \quad E y\xi\xi^T = f_0\Sigma + f_2rr^T, \quad
           E y\xi_j\xi_k\xi_l = f_1(r_j\Sigma_{kl} + r_k\Sigma_{jl} + r_l\Sigma_{jk}) + f_3r_jr_kr_l,
 
-and mean and covariance of s follow, exactly.
+from which the exact mean and covariance of s follow.
 """
 
 import copy
@@ -23,16 +23,16 @@ ROOT2 = math.sqrt(2)
 
 
 class LabelMoments:
-    """Mean and covariance of the labelled moments at some parameters, for every walker.
+    """Mean and covariance of the labelled moments at given parameters, for every walker.
 
     Parameters
     ----------
     covariance : ndarray of shape (n_walkers, d, d)
-        Of x.
+        Covariance of x.
     coef : ndarray of shape (n_walkers, d)
         Coefficients.
     x_mean : ndarray of shape (n_walkers, d) or None
-        Mean of x; zero, and no moments with the constant, where it is None.
+        Mean of x. If None, it is zero and a report has no moments with the constant.
     intercept : ndarray of shape (n_walkers,) or None
         Intercept.
     y_weight, intercept_weight : float
@@ -44,91 +44,93 @@ class LabelMoments:
         self.has_constant = x_mean is not None
         self.x_mean = np.zeros_like(coef) if x_mean is None else x_mean
         self.y_weight, self.intercept_weight = y_weight, intercept_weight
-        self.slope = matvec(covariance, coef)
+        self.cov_xu = matvec(covariance, coef)  # r = Sigma theta
         centre = np.vecdot(coef, self.x_mean) + (0.0 if intercept is None else intercept)
-        self.means = tanh_means(centre, np.vecdot(coef, self.slope))
+        self.means = tanh_means(centre, np.vecdot(coef, self.cov_xu))  # f_0 to f_3
 
     @property
     def cross(self):
         """E y x."""
-        return self.means[0][:, None] * self.x_mean + self.means[1][:, None] * self.slope
+        return self.means[0][:, None] * self.x_mean + self.means[1][:, None] * self.cov_xu
 
     def second(self):
         """E x x'."""
         return self.covariance + self.x_mean[:, :, None] * self.x_mean[:, None, :]
 
     def rotated(self, vectors, values):
-        """The same moments in the coordinates of the eigenvectors of E x x', where that matrix is diagonal."""
-        turned = copy.copy(self)
-        back = vectors.swapaxes(1, 2)
-        turned.x_mean, turned.slope = matvec(back, self.x_mean), matvec(back, self.slope)
-        turned.covariance = -turned.x_mean[:, :, None] * turned.x_mean[:, None, :]
+        """Return the same moments in the eigenbasis of E x x', in which that matrix is diagonal."""
+        rotated = copy.copy(self)
+        transposed = vectors.swapaxes(1, 2)
+        rotated.x_mean, rotated.cov_xu = matvec(transposed, self.x_mean), matvec(transposed, self.cov_xu)
+        rotated.covariance = -rotated.x_mean[:, :, None] * rotated.x_mean[:, None, :]
         order = np.arange(values.shape[1])
-        turned.covariance[:, order, order] += values
-        return turned
+        rotated.covariance[:, order, order] += values
+        return rotated
 
     def linear_covariance(self):
-        """Covariance of the part of the report that is not x x'."""
+        """Return the covariance of the entries of a report other than those of x x'."""
         f0, f1, _, _ = (mean[:, None] for mean in self.means)
         w, kappa, cross = self.y_weight, self.intercept_weight, self.cross
-        by_label = 2 * w * w * (self.second() - cross[:, :, None] * cross[:, None, :])
+        xy_block = 2 * w * w * (self.second() - cross[:, :, None] * cross[:, None, :])  # y^2 = 1
         if not self.has_constant:
-            return by_label
+            return xy_block
         d = cross.shape[1]
         out = np.empty((len(cross), 2 * d + 1, 2 * d + 1))
         x, y, xy = slice(0, d), d, slice(d + 1, 2 * d + 1)
         out[:, x, x] = 2 * kappa**2 * self.covariance
         out[:, y, y] = 2 * kappa**2 * w**2 * (1 - self.means[0] ** 2)
-        out[:, xy, xy] = by_label
-        out[:, x, y] = out[:, y, x] = 2 * kappa**2 * w * f1 * self.slope
-        out[:, xy, y] = out[:, y, xy] = 2 * kappa * w**2 * (self.x_mean - f0 * cross)
+        out[:, xy, xy] = xy_block
+        out[:, x, y] = out[:, y, x] = 2 * kappa**2 * w * f1 * self.cov_xu  # Cov(x, y) = f1 r
+        out[:, xy, y] = out[:, y, xy] = 2 * kappa * w**2 * (self.x_mean - f0 * cross)  # E y^2 x = m
         out[:, x, xy] = 2 * kappa * w * (self._third() - self.x_mean[:, :, None] * cross[:, None, :])
         out[:, xy, x] = out[:, x, xy].swapaxes(1, 2)
         return out
 
     def cross_covariance(self, rows, columns):
-        """Covariance of the entries (rows, columns) of x x' with the rest of the report."""
+        """Return the covariance of the entries (rows, columns) of x x' with the other entries of a report."""
         f0, f1, f2, f3 = (mean[:, None, None] for mean in self.means)
-        m, r, sigma = self.x_mean, self.slope, self.covariance
+        m, r, sigma = self.x_mean, self.cov_xu, self.covariance
         mj, mk, rj, rk = m[:, rows, None], m[:, columns, None], r[:, rows, None], r[:, columns, None]
         sj, sk = sigma[:, rows], sigma[:, columns]
         ml, rl = m[:, None, :], r[:, None, :]
-        # E y x_j x_k x_l less E x_j x_k times E y x_l, term by term; what they share has cancelled.
-        by_label = f1 * (rj * sk + rk * sj) + f3 * rj * rk * rl
-        by_label += f0 * (mj * sk + mk * sj) + f2 * (mj * rk + mk * rj) * rl
-        by_label += ml * (f1 * (mj * rk + mk * rj) + f2 * rj * rk)
-        by_label *= ROOT2 * self.y_weight
+        # Cov(x_j x_k, y x_l) = E y x_j x_k x_l - E x_j x_k E y x_l, without the terms that cancel.
+        with_xy = f1 * (rj * sk + rk * sj) + f3 * rj * rk * rl
+        with_xy += f0 * (mj * sk + mk * sj) + f2 * (mj * rk + mk * rj) * rl
+        with_xy += ml * (f1 * (mj * rk + mk * rj) + f2 * rj * rk)
+        with_xy *= ROOT2 * self.y_weight
         if not self.has_constant:
-            return by_label
-        by_x = ROOT2 * self.intercept_weight * (mj * sk + mk * sj)
-        by_y = f1 * (mj * rk + mk * rj) + f2 * rj * rk
-        by_y *= ROOT2 * self.intercept_weight * self.y_weight
-        return np.concatenate([by_x, by_y, by_label], axis=2)
+            return with_xy
+        with_x = ROOT2 * self.intercept_weight * (mj * sk + mk * sj)  # Cov(x_j x_k, x_l) = m_j S_kl + m_k S_jl
+        with_y = f1 * (mj * rk + mk * rj) + f2 * rj * rk  # Cov(x_j x_k, y) = f1 (m_j r_k + m_k r_j) + f2 r_j r_k
+        with_y *= ROOT2 * self.intercept_weight * self.y_weight
+        return np.concatenate([with_x, with_y, with_xy], axis=2)
 
     def _third(self):
         """E y x x'."""
         f0, f1, f2, _ = (mean[:, None, None] for mean in self.means)
-        m, r = self.x_mean, self.slope
-        mixed = m[:, :, None] * r[:, None, :]
-        outer = f2 * r[:, :, None] * r[:, None, :]
-        return f0 * self.second() + f1 * (mixed + mixed.swapaxes(1, 2)) + outer
+        m, r = self.x_mean, self.cov_xu
+        m_r = m[:, :, None] * r[:, None, :]
+        r_r = f2 * r[:, :, None] * r[:, None, :]
+        return f0 * self.second() + f1 * (m_r + m_r.swapaxes(1, 2)) + r_r  # f0 E xx' + f1 (m r' + r m') + f2 r r'
 
 
 class LabelMomentLikelihood:
-    r"""Mean of noisy moments of labelled records, approximately Gaussian.
+    r"""Normal approximation of the log-likelihood of the mean of noisy moments of labelled records.
 
     Parameters
     ----------
     protocol : LabelMomentProtocol
-        What the reports came under.
+        Protocol of the reports.
     tally : Tally
-        Their sums.
+        Sums of the reports.
 
     Notes
     -----
-    :math:`\log p = -\frac N2D^TA^{-1}D - \frac12\log|A|`, :math:`A = \tau^2I + \mathrm{Cov}(s)`. In the eigenbasis of
-    :math:`E xx^T` the block of :math:`xx^T` is diagonal less a matrix of rank one, so only the Schur complement of the
-    other 2d + 1 entries is dense: O(d^4) where the full matrix takes O(d^6).
+    :math:`\log p = -\frac N2D^TA^{-1}D - \frac12\log|A|`, with D the mean report minus its expectation and
+    :math:`A = \tau^2I + \mathrm{Cov}(s)`. In the eigenbasis of :math:`E xx^T`, with eigenvalues :math:`\lambda`, the
+    block of :math:`xx^T` in A is :math:`B = \mathrm{diag}(M) - 2nn^T`, where
+    :math:`M_{jk} = \tau^2 + 2\lambda_j\lambda_k` and :math:`n = \mathrm{svec}\,mm^T`. Only the Schur complement of the
+    other 2d + 1 entries is dense. This takes O(d^4) operations instead of O(d^6) for the full matrix.
     """
 
     def __init__(self, protocol, tally):
@@ -144,70 +146,71 @@ class LabelMomentLikelihood:
         self.x = slice(int(mechanism.intercept_weight > 0), -1)
 
     @property
-    def uncertainty(self):
+    def standard_error(self):
         """Standard error of an entry of the mean."""
         return np.sqrt(self.noise / max(self.n_reports, 1))
 
     @property
     def information(self):
-        """Inverse variance of an entry of the mean of x x' off its diagonal, which is sent times the root of two."""
+        """Inverse variance of an off-diagonal entry of the mean of x x', which svec multiplies by the root of two."""
         return 2 * self.n_reports / self.noise
 
     def deviation(self, moments):
-        """Mean report less its expectation, as the x x' block and the other entries in svec coordinates."""
-        block = self.mean[self.x, self.x] - moments.second()
-        by_label = ROOT2 * (self.mean[self.x, -1] - self.y_weight * moments.cross)
+        """Return D, the mean report minus its expectation: the matrix x x', and the other entries as in svec."""
+        square = self.mean[self.x, self.x] - moments.second()
+        xy = ROOT2 * (self.mean[self.x, -1] - self.y_weight * moments.cross)
         if not moments.has_constant:
-            return block, by_label
+            return square, xy
         kappa, f0 = self.intercept_weight, moments.means[0]
-        by_x = ROOT2 * (self.mean[0, 1:-1] - kappa * moments.x_mean)
-        by_y = ROOT2 * (self.mean[0, -1] - kappa * self.y_weight * f0)
-        return block, np.concatenate([by_x, by_y[:, None], by_label], axis=1)
+        x = ROOT2 * (self.mean[0, 1:-1] - kappa * moments.x_mean)
+        y = ROOT2 * (self.mean[0, -1] - kappa * self.y_weight * f0)
+        return square, np.concatenate([x, y[:, None], xy], axis=1)
 
     def log_likelihood(self, moments):
-        """Log-likelihood with the covariance that belongs to the parameters, up to a constant."""
-        block, rest = self.deviation(moments)
+        """Return the log-likelihood up to a constant, with the covariance A at the parameters."""
+        square, rest = self.deviation(moments)
         values, vectors = np.linalg.eigh(moments.second())
-        turned = moments.rotated(vectors, values)
-        back = vectors.swapaxes(1, 2)
-        square = (back @ block @ vectors)[:, self.rows, self.columns] * self.isometry
-        rest = self._rotate_rest(back, rest, moments.has_constant)
-        spread = self.noise + 2 * values[:, self.rows] * values[:, self.columns]
-        spike = turned.x_mean[:, self.rows] * turned.x_mean[:, self.columns] * self.isometry
-        lean = spike / spread
-        k = 1 - 2 * np.vecdot(spike, lean)
-        cross = turned.cross_covariance(self.rows, self.columns) * self.isometry[:, None]
-        both = np.concatenate([square[:, :, None], cross], axis=2)
-        # (diag(M) - 2 n n')^-1 by the formula of Sherman and Morrison.
-        solved = both / spread[:, :, None]
-        solved += (2 / k)[:, None, None] * lean[:, :, None] * (lean[:, None, :] @ both)
-        reduced = both.swapaxes(1, 2) @ solved
-        dense = turned.linear_covariance() - reduced[:, 1:, 1:]
-        order = np.arange(dense.shape[1])
-        dense[:, order, order] += self.noise
-        rest = rest - reduced[:, 1:, 0]
-        quadratic = reduced[:, 0, 0] + np.vecdot(rest, np.linalg.solve(dense, rest[:, :, None])[:, :, 0])
-        sign, log_dense = np.linalg.slogdet(dense)
-        determinant = np.log(spread).sum(axis=1) + np.log(k) + log_dense
-        # Far out, where a label is certain, cancellation can leave no digits of the complement.
-        lost = (sign <= 0) | (quadratic < 0)
-        return np.where(lost, -np.inf, -0.5 * (self.n_reports * quadratic + determinant))
+        rotated = moments.rotated(vectors, values)
+        transposed = vectors.swapaxes(1, 2)
+        square = (transposed @ square @ vectors)[:, self.rows, self.columns] * self.isometry
+        rest = self._rotate_rest(transposed, rest, moments.has_constant)
+        variances = self.noise + 2 * values[:, self.rows] * values[:, self.columns]  # M
+        mean_products = rotated.x_mean[:, self.rows] * rotated.x_mean[:, self.columns] * self.isometry  # n
+        scaled_products = mean_products / variances
+        k = 1 - 2 * np.vecdot(mean_products, scaled_products)
+        cross = rotated.cross_covariance(self.rows, self.columns) * self.isometry[:, None]
+        columns = np.concatenate([square[:, :, None], cross], axis=2)  # Y = [D_1, A_12]
+        # B^-1 = (diag(M) - 2 n n')^-1 = diag(1/M) + 2/k (n/M)(n/M)' by the Sherman-Morrison formula
+        solved = columns / variances[:, :, None]
+        solved += (2 / k)[:, None, None] * scaled_products[:, :, None] * (scaled_products[:, None, :] @ columns)
+        reduced = columns.swapaxes(1, 2) @ solved  # Y' B^-1 Y
+        complement = rotated.linear_covariance() - reduced[:, 1:, 1:]  # A_22 - A_21 B^-1 A_12
+        order = np.arange(complement.shape[1])
+        complement[:, order, order] += self.noise
+        rest = rest - reduced[:, 1:, 0]  # D_2 - A_21 B^-1 D_1
+        quadratic = reduced[:, 0, 0] + np.vecdot(rest, np.linalg.solve(complement, rest[:, :, None])[:, :, 0])
+        sign, log_complement = np.linalg.slogdet(complement)
+        log_determinant = np.log(variances).sum(axis=1) + np.log(k) + log_complement
+        # At extreme parameters labels are certain, and cancellation can make the complement indefinite.
+        indefinite = (sign <= 0) | (quadratic < 0)
+        return np.where(indefinite, -np.inf, -0.5 * (self.n_reports * quadratic + log_determinant))
 
     @staticmethod
-    def _rotate_rest(back, rest, has_constant):
-        d = back.shape[1]
-        by_label = matvec(back, rest[:, -d:])
+    def _rotate_rest(transposed, rest, has_constant):
+        """Return the entries x, y and yx of a deviation in the eigenbasis."""
+        d = transposed.shape[1]
+        xy = matvec(transposed, rest[:, -d:])
         if not has_constant:
-            return by_label
-        return np.concatenate([matvec(back, rest[:, :d]), rest[:, d:d + 1], by_label], axis=1)
+            return xy
+        return np.concatenate([matvec(transposed, rest[:, :d]), rest[:, d:d + 1], xy], axis=1)
 
     def precision(self, moments):
-        """Inverse of the full covariance of a report at one set of parameters, in svec coordinates."""
+        """Return the inverse of the full covariance A of a report, for the parameters of one walker."""
         second, n = moments.second()[0], len(self.rows)
         j, k, m = self.rows, self.columns, moments.x_mean[0]
-        spike = m[j] * m[k]
+        mean_products = m[j] * m[k]
         square = second[np.ix_(j, j)] * second[np.ix_(k, k)] + second[np.ix_(j, k)] * second[np.ix_(k, j)]
-        square -= 2 * np.outer(spike, spike)
+        square -= 2 * np.outer(mean_products, mean_products)
         cross = moments.cross_covariance(j, k)[0] * self.isometry[:, None]
         full = np.empty((n + cross.shape[1], n + cross.shape[1]))
         full[:n, :n] = square * np.outer(self.isometry, self.isometry)
@@ -216,21 +219,21 @@ class LabelMomentLikelihood:
         return np.linalg.inv(full + self.noise * np.eye(len(full)))
 
     def plug_in_value(self, moments, precision):
-        """Log-likelihood with a fixed precision, and that precision times the deviation."""
-        block, rest = self.deviation(moments)
-        deviation = np.concatenate([block[:, self.rows, self.columns] * self.isometry, rest], axis=1)
-        solved = self.n_reports * deviation @ precision
-        return -0.5 * np.vecdot(deviation, solved), solved
+        """Return the log-likelihood with a fixed precision, and N times the precision times the deviation."""
+        square, rest = self.deviation(moments)
+        deviation = np.concatenate([square[:, self.rows, self.columns] * self.isometry, rest], axis=1)
+        weighted = self.n_reports * deviation @ precision  # N A^-1 D
+        return -0.5 * np.vecdot(deviation, weighted), weighted
 
     def plug_in(self, moments, precision):
-        """Log-likelihood with a fixed precision, and its slopes in E x x', in E x, in E y and in E y x."""
-        value, solved = self.plug_in_value(moments, precision)
+        """Return the log-likelihood with a fixed precision, and its derivatives by E xx', E x, E y and E yx."""
+        value, weighted = self.plug_in_value(moments, precision)
         n, d = len(self.rows), moments.coef.shape[1]
         by_square = np.zeros_like(moments.covariance)
-        by_square[:, self.rows, self.columns] = by_square[:, self.columns, self.rows] = solved[:, :n] / self.isometry
-        by_label = ROOT2 * self.y_weight * solved[:, -d:]
+        by_square[:, self.rows, self.columns] = by_square[:, self.columns, self.rows] = weighted[:, :n] / self.isometry
+        by_xy = ROOT2 * self.y_weight * weighted[:, -d:]
         if not moments.has_constant:
-            return value, by_square, None, None, by_label
+            return value, by_square, None, None, by_xy
         kappa = self.intercept_weight
-        by_y = ROOT2 * kappa * self.y_weight * solved[:, n + d]
-        return value, by_square, ROOT2 * kappa * solved[:, n:n + d], by_y, by_label
+        by_y = ROOT2 * kappa * self.y_weight * weighted[:, n + d]
+        return value, by_square, ROOT2 * kappa * weighted[:, n:n + d], by_y, by_xy

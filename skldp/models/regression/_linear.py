@@ -21,7 +21,7 @@ _DEFAULTS = DefaultScales(coef=0.5, intercept=1.0, sigma=0.5)
 
 
 class LinearModel(RegressionModel):
-    r"""Coefficients, intercept and noise of a linear regression, with the mean and covariance of x.
+    r"""Linear regression: coefficients, intercept and residual sigma, with the mean and covariance of x.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class LinearModel(RegressionModel):
     Notes
     -----
     :math:`x \sim N(m, \Sigma)`, :math:`y = \alpha + \theta^Tx + N(0, \sigma^2)`, in units where x has norm 1 and y lies
-    in [-1, 1]. So :math:`v = (x, wy)` is Gaussian, and the likelihood is one of its mean and covariance
+    in [-1, 1]. So :math:`v = (x, wy)` is Gaussian, and the likelihood is a function of its mean and its covariance
 
     .. math:: \Psi = \begin{pmatrix}\Sigma & w\Sigma\theta\\ w\theta^T\Sigma & w^2(\theta^T\Sigma\theta + \sigma^2)
               \end{pmatrix}.
 
-    Without an intercept :math:`\alpha = 0` and :math:`m = 0`: the matrix is then one of second moments. The noise
-    :math:`\sigma` and the scales of x are signed coordinates; what is identified is their absolute value.
+    Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments. The coordinates
+    of :math:`\sigma` and of the scales of x are signed; only their absolute values are identified.
 
     Examples
     --------
@@ -76,26 +76,26 @@ class LinearModel(RegressionModel):
         return self._within_bounds(self._evaluate, theta, True)
 
     def initial(self):
-        """Return moment estimates, shrunk to the possible by as much as they are uncertain."""
+        """Return moment estimates, clipped to valid values, the coefficients by ridge regression."""
         if not self.likelihoods:
             return self.coordinates.prior_start()
-        best = min(self.likelihoods, key=lambda part: part.uncertainty)
+        best = min(self.likelihoods, key=lambda part: part.standard_error)
         mean, second = best.estimate()
         weights = np.append(np.ones(self.n_features), self.y_weight)
         second = second / np.outer(weights, weights)
         mean = np.zeros(self.n_features + 1) if mean is None else np.clip(mean / weights, -0.5, 0.5)
-        mean[:-1] = self.coordinates.likely_mean(mean[:-1])
+        mean[:-1] = self.coordinates.clip_mean(mean[:-1])
         second = second - np.outer(mean, mean)
         floor = 0.05 / self.n_features
         values, vectors = np.linalg.eigh(second[:-1, :-1])
-        ridge = best.uncertainty * math.sqrt(self.n_features)
+        ridge = best.standard_error * math.sqrt(self.n_features)
         covariance = (vectors * np.clip(values, floor, 1.0)) @ vectors.T
         coef = np.linalg.solve(covariance + ridge * np.eye(self.n_features), second[:-1, -1])
         coef *= min(1.0, 2 / np.linalg.norm(coef)) if coef.any() else 1.0
         sigma = math.sqrt(np.clip(second[-1, -1] - coef @ covariance @ coef, 0.01, 1.0))
         return self.coordinates.start(coef, covariance, mean[:-1], mean[-1] - coef @ mean[:-1], sigma)
 
-    def _evaluate(self, theta, slopes):
+    def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         joint, mean = self._joint(point), None
         if point.x_mean is not None:
@@ -104,34 +104,35 @@ class LinearModel(RegressionModel):
         value = point.log_prior()
         by_mean, by_joint = np.zeros((len(theta), self.n_features + 1)), np.zeros_like(joint)
         for part in self.likelihoods:
-            one, one_mean, one_joint = part.value_and_slopes(mean, joint, slopes)
-            value = value + one
-            if slopes:
-                by_mean = by_mean if one_mean is None else by_mean + one_mean
-                by_joint = by_joint + one_joint
-        return value, self._chain_rule(point, by_mean, by_joint) if slopes else None
+            part_value, part_by_mean, part_by_joint = part.value_and_gradients(mean, joint, with_gradient)
+            value = value + part_value
+            if with_gradient:
+                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean
+                by_joint = by_joint + part_by_joint
+        return value, self._chain_rule(point, by_mean, by_joint) if with_gradient else None
 
     def _joint(self, point):
         """Return the covariance of (x, w y)."""
-        cross = matvec(point.covariance, point.coef)
-        joint = np.empty((len(cross), self.n_features + 1, self.n_features + 1))
+        cov_xu = matvec(point.covariance, point.coef)
+        joint = np.empty((len(cov_xu), self.n_features + 1, self.n_features + 1))
         joint[:, :-1, :-1] = point.covariance
-        joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cross
-        joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(point.coef, cross) + point.sigma**2)
+        joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cov_xu
+        joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(point.coef, cov_xu) + point.sigma**2)
         return joint
 
     def _chain_rule(self, point, by_mean, by_joint):
-        r"""Return the gradient in the coordinates, from slopes G in the covariance and q in the mean of (x, w y).
+        r"""Return the gradient with respect to the coordinates.
 
-        With :math:`g = wG_{xy}` and :math:`g_{yy} = w^2G_{yy}`.
+        The arguments are the derivatives q and G with respect to the mean and the covariance of (x, w y); let
+        :math:`g = wG_{xy}` and :math:`g_{yy} = w^2G_{yy}`.
         """
         coef, w = point.coef, self.y_weight
         by_square = w * w * by_joint[:, -1, -1]  # d sigma^2 = g_yy
-        curved = by_square[:, None] * coef  # g_yy theta
-        by_cross = 2 * w * by_joint[:, :-1, -1] + curved  # 2 g + g_yy theta
-        by_coef = matvec(point.covariance, by_cross + curved)  # d theta = 2 Sigma (g + g_yy theta)
+        square_coef = by_square[:, None] * coef  # g_yy theta
+        by_cov_xu = 2 * w * by_joint[:, :-1, -1] + square_coef  # 2 g + g_yy theta
+        by_coef = matvec(point.covariance, by_cov_xu + square_coef)  # d theta = 2 Sigma (g + g_yy theta)
         # d Sigma = G_xx + g theta' + theta g' + g_yy theta theta', up to its antisymmetric part
-        by_covariance = by_joint[:, :-1, :-1] + by_cross[:, :, None] * coef[:, None, :]
+        by_covariance = by_joint[:, :-1, :-1] + by_cov_xu[:, :, None] * coef[:, None, :]
         if point.x_mean is None:
             return point.gradient(by_coef, by_covariance, by_sigma_square=by_square)
         by_response = w * by_mean[:, -1]  # d alpha = w q_y

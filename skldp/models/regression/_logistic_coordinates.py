@@ -9,7 +9,7 @@ from skldp.models.regression._prior import LEARNED, DefaultScales, check_regress
 
 FIXED = DefaultScales(coef=2.5, intercept=2.5)
 LEARNING = replace(FIXED, mean=LEARNED, lkj_eta=LEARNED)
-FLATTENING = math.pi / 8  # E tanh(u / 2) over normal u of mean a and variance v is about tanh(a / 2 sqrt(1 + pi v / 8))
+FLATTENING = math.pi / 8  # for u of mean a and variance v, E tanh(u / 2) is about tanh(a / 2 sqrt(1 + pi v / 8))
 
 
 def logistic_coordinates(protocol, has_intercept, prior, learn_scales=False):
@@ -20,18 +20,18 @@ def logistic_coordinates(protocol, has_intercept, prior, learn_scales=False):
 
 
 def coupled_logistic_coordinates(plain, label_information, information, constant):
-    """Return coordinates that suit trajectories.
+    """Return the coordinates of a logistic model that suit trajectories.
 
     Parameters
     ----------
     plain : RegressionCoordinates
         The parameters and their priors.
     label_information, information : float
-        Inverse variances, roughly, of an entry of E y x and of one of E x x'.
+        Approximate inverse variances of an entry of E y x and of an entry of E x x'.
     constant : float
-        How many times smaller the errors of E y and E x are than those.
+        Ratio of these standard errors to those of E y and E x.
     """
-    # Where coefficients are small, E y x is half of the covariance of x times them, and E y half of the intercept.
+    # If the coefficients are small, E y x is about Sigma theta / 2, and E y about half the intercept.
     prior = plain.priors.coef
     coupling = 0.5 * prior.scale * math.sqrt(label_information)
     intercept_information = 0.25 * (plain.priors.intercept_scale * constant) ** 2 * label_information

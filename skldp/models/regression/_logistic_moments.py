@@ -13,7 +13,7 @@ __all__ = ["LogisticMomentModel"]
 
 
 class LogisticMomentModel(RegressionModel):
-    r"""Coefficients and intercept of a logistic regression from moment reports, with the covariance of x.
+    r"""Logistic regression from moment reports: coefficients and intercept, with the mean and covariance of x.
 
     Parameters
     ----------
@@ -22,16 +22,16 @@ class LogisticMomentModel(RegressionModel):
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the parameters.
     learn_scales : bool, default=False
-        Whether "auto" in the prior means that the scale of the correlations and of the means of x is learned. The mode
-        alone cannot average over these scales, so that a Laplace approximation fixes them.
+        Whether "auto" in the prior means that the scale of the correlations and of the means of x is learned. A Laplace
+        approximation uses only the mode and cannot average over these scales, so it fixes them.
 
     Notes
     -----
-    :math:`x \sim N(m, \Sigma)`, :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})`. The density is that of
-    ``LabelMomentLikelihood``, with the covariance of a report that belongs to the parameters. Trajectories follow the
-    gradient with the covariance held at a pilot estimate, which under noise is close; the accept step sees the exact
-    one. ``approximation`` is the model with the covariance held: what the search for the mode and
-    ``inference="laplace"`` use.
+    :math:`x \sim N(m, \Sigma)`, :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})`. The likelihood is a
+    ``LabelMomentLikelihood``, in which the covariance of a report depends on the parameters. The model
+    ``approximation`` fixes this covariance at a pilot estimate, which under noise is a close approximation.
+    Trajectories, the search for the mode and ``inference="laplace"`` use it; the accept step evaluates the exact
+    density.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class LogisticMomentModel(RegressionModel):
 
     @cached_property
     def approximation(self):
-        """The model with the covariance of a report held at a pilot estimate."""
+        """The same model with the covariance of a report fixed at a pilot estimate."""
         return _PlugInModel(self, self.initial(), n_rounds=2)
 
     def reparametrised(self):
@@ -66,23 +66,23 @@ class LogisticMomentModel(RegressionModel):
             coupled_logistic_coordinates(self.coordinates, weight**2 * information, information, constant))
 
     def surrogate(self, theta):
-        """Return the gradient with the covariance of a report held at the pilot estimate."""
-        return self.approximation.slopes(theta)
+        """Return the gradient with the covariance of a report fixed at the pilot estimate."""
+        return self.approximation.gradient_alone(theta)
 
     def initial(self):
-        """Return estimates from the moments, shrunk to the possible by as much as they are uncertain."""
+        """Return moment estimates, clipped to valid values, the coefficients by ridge regression."""
         if not self.likelihoods:
             return self.coordinates.prior_start()
-        best = min(self.likelihoods, key=lambda part: part.uncertainty)
+        best = min(self.likelihoods, key=lambda part: part.standard_error)
         d, w = self.coordinates.n_features, best.y_weight
         x_mean, response = np.zeros(d), 0.0
         if self.coordinates.has_intercept:
-            x_mean = self.coordinates.likely_mean(best.mean[0, 1:-1] / best.intercept_weight)
+            x_mean = self.coordinates.clip_mean(best.mean[0, 1:-1] / best.intercept_weight)
             response = np.clip(best.mean[0, -1] / (best.intercept_weight * w), -0.9, 0.9)
         values, vectors = np.linalg.eigh(best.mean[best.x, best.x] - np.outer(x_mean, x_mean))
         covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
         cross = best.mean[best.x, -1] / w - response * x_mean
-        coef = 2 * np.linalg.solve(covariance + best.uncertainty * np.sqrt(d) * np.eye(d), cross)
+        coef = 2 * np.linalg.solve(covariance + best.standard_error * np.sqrt(d) * np.eye(d), cross)
         coef *= min(1.0, 5 / max(float(np.linalg.norm(coef)), 1e-12))
         return self.coordinates.start(coef, covariance, x_mean, 2 * np.arctanh(response) - coef @ x_mean)
 
@@ -90,66 +90,69 @@ class LogisticMomentModel(RegressionModel):
         """Return the moments of a report at given parameters."""
         return LabelMoments(point.covariance, point.coef, point.x_mean, point.intercept, *self.weights)
 
-    def _evaluate(self, theta, slopes):
+    def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         moments = self.moments(point)
         return point.log_prior() + sum(part.log_likelihood(moments) for part in self.likelihoods), None
 
 
 class _PlugInModel(Approximation):
-    """As LogisticMomentModel, with the covariance of a report held at a pilot estimate."""
+    """A LogisticMomentModel with the covariance of a report fixed at a pilot estimate."""
 
-    def slopes(self, theta):
-        """Return the gradient alone: trajectories need no more, and it saves a determinant."""
+    def gradient_alone(self, theta):
+        """Return the gradient without the log-density, which saves the determinant in the prior."""
         return self._within_bounds(self._likelihood_and_gradient, theta, True)[1]
 
-    def _hold(self, theta):
+    def _approximate_at(self, theta):
         moments = self.model.moments(self.coordinates.expand(theta[None]))
         self.precisions = [part.precision(moments) for part in self.likelihoods]
 
-    def _evaluate(self, theta, slopes):
+    def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         moments = self.model.moments(point)
-        if not slopes:
+        if not with_gradient:
             return point.log_prior() + sum(part.plug_in_value(moments, precision)[0]
                                            for part, precision in zip(self.likelihoods, self.precisions)), None
         value, gradient = self._add_up(point, moments)
         return point.log_prior() + value, gradient
 
-    def _likelihood_and_gradient(self, theta, slopes):
+    def _likelihood_and_gradient(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         return self._add_up(point, self.model.moments(point))
 
     def _add_up(self, point, moments):
         """Return the log-likelihood, and the gradient of the log-density."""
-        value, none = np.zeros(len(point.coef)), np.zeros_like(point.coef)
-        sums = [np.zeros_like(point.covariance), none, none[:, 0], none]
+        value, zeros = np.zeros(len(point.coef)), np.zeros_like(point.coef)
+        sums = [np.zeros_like(point.covariance), zeros, zeros[:, 0], zeros]
         for part, precision in zip(self.likelihoods, self.precisions):
-            one, *by = part.plug_in(moments, precision)
-            value = value + one
-            sums = [total if slope is None else total + slope for total, slope in zip(sums, by)]
+            part_value, *derivatives = part.plug_in(moments, precision)
+            value = value + part_value
+            sums = [total if term is None else total + term for total, term in zip(sums, derivatives)]
         return value, self._chain_rule(point, moments, *sums)
 
-    def _chain_rule(self, point, moments, by_square, by_mean, by_label, by_cross):
-        r"""Return the gradient in the coordinates, from slopes in E xx', E x, E y and E yx.
+    def _chain_rule(self, point, moments, by_square, by_mean, by_y, by_xy):
+        r"""Return the gradient with respect to the coordinates.
 
-        With :math:`r = \Sigma\theta`, :math:`c = \alpha + \theta^Tm`, :math:`v = \theta^Tr` and
+        The arguments are the derivatives S, q, g, h with respect to E xx', E x, E y and E yx. With
+        :math:`r = \Sigma\theta`, :math:`c = \alpha + \theta^Tm`, :math:`v = \theta^Tr` and
         :math:`f_k = E\,f^{(k)}(u)`, :math:`u \sim N(c, v)`: :math:`E y = f_0`, :math:`E yx = f_0m + f_1r`,
         :math:`\partial_cf_k = f_{k+1}`, :math:`\partial_vf_k = f_{k+2}/2`.
         """
         coef = point.coef
         f0, f1, f2, f3 = moments.means
-        by_f0 = by_label + np.vecdot(by_cross, moments.x_mean)
-        by_f1 = np.vecdot(by_cross, moments.slope)
-        by_centre = by_f0 * f1 + by_f1 * f2  # d c
-        by_variance = 0.5 * (by_f0 * f2 + by_f1 * f3)  # d v
-        by_slope = by_cross * f1[:, None]  # d r
-        by_coef = matvec(point.covariance, by_slope + 2 * by_variance[:, None] * coef)
-        outer = 0.5 * (by_slope + by_variance[:, None] * coef)[:, :, None] * coef[:, None, :]
+        by_f0 = by_y + np.vecdot(by_xy, moments.x_mean)  # d f0 = g + h'm
+        by_f1 = np.vecdot(by_xy, moments.cov_xu)  # d f1 = h'r
+        by_centre = by_f0 * f1 + by_f1 * f2  # d c = f1 df0 + f2 df1
+        by_variance = 0.5 * (by_f0 * f2 + by_f1 * f3)  # d v = (f2 df0 + f3 df1) / 2
+        by_cov_xu = by_xy * f1[:, None]  # d r = f1 h
+        # d theta = Sigma (dr + 2 dv theta)
+        by_coef = matvec(point.covariance, by_cov_xu + 2 * by_variance[:, None] * coef)
+        # d Sigma = S + symmetric part of (dr + dv theta) theta'
+        outer = 0.5 * (by_cov_xu + by_variance[:, None] * coef)[:, :, None] * coef[:, None, :]
         by_covariance = by_square + outer + outer.swapaxes(1, 2)
         if point.x_mean is None:
             return point.gradient(by_coef, by_covariance)
-        by_coef += by_centre[:, None] * moments.x_mean
-        by_mean = (by_mean + 2 * matvec(by_square, moments.x_mean) + f0[:, None] * by_cross
-                   + by_centre[:, None] * coef)
+        by_coef += by_centre[:, None] * moments.x_mean  # d theta += dc m
+        by_mean = (by_mean + 2 * matvec(by_square, moments.x_mean) + f0[:, None] * by_xy
+                   + by_centre[:, None] * coef)  # d m = q + 2 S m + f0 h + dc theta
         return point.gradient(by_coef, by_covariance, by_mean, by_centre)

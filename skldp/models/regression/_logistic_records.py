@@ -17,7 +17,7 @@ __all__ = ["LogisticRecordModel"]
 
 
 class LogisticRecordModel(RegressionModel):
-    r"""Coefficients and intercept of a logistic regression from noisy records and labels.
+    r"""Logistic regression from noisy records and labels: coefficients and intercept, with mean and covariance of x.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class LogisticRecordModel(RegressionModel):
     fit_intercept : bool, default=True
         Whether there is an intercept, and a mean of x.
     link : {"quadrature", "chebyshev"}, default="quadrature"
-        How the probability of a label is averaged over what is not known of its record: exactly, or by the paper's
-        polynomial.
+        How the probability of a label is averaged over the record given its noisy report: by quadrature, or by the
+        paper's polynomial.
 
     Notes
     -----
@@ -38,14 +38,15 @@ class LogisticRecordModel(RegressionModel):
 
     .. math:: \theta^Tx\,|\,z \sim N(\theta^Tm + b^T(z - m), v), \quad v = \theta^T\Sigma\theta - b^T\Sigma\theta,
 
-    so :math:`P(y|z) = \frac12(1 + qy\bar f)`, :math:`\bar f = E\tanh(u/2)`, :math:`u \sim N(a + b^Tz, v)`: a function
-    of one variable for each walker, tabulated by quadrature at 201 points and interpolated by cubics (error below 1e-6;
-    ``link="quadrature"``). "chebyshev" is the paper's second-order polynomial on [-3, 3], a straight line that is
-    clipped where it leaves the possible.
+    so :math:`P(y|z) = \frac12(1 + qy\bar f)`, :math:`\bar f = E\tanh(u/2)`, :math:`u \sim N(a + b^Tz, v)`. For each
+    walker :math:`\bar f` is a function of one variable. "quadrature" tabulates it at 201 points and interpolates by
+    cubics (error below 1e-6). "chebyshev" is the paper's second-order polynomial on [-3, 3], which is a straight line,
+    clipped to [-1, 1].
 
-    An evaluation costs O(Nd). Trajectories follow the gradient of an expansion: the marginal of z is exact, and the
-    log-likelihood of the labels is a parabola in :math:`\varphi = c(v)(a, b)` at a pilot estimate, c(v) the slope of
-    :math:`\bar f` at zero over that of f. The accept step sees the exact density.
+    An evaluation costs O(Nd). Trajectories use the gradient of an approximation: the marginal of z is exact, and the
+    log-likelihood of the labels is expanded to second order in :math:`\varphi = c(v)(a, b)` at a pilot estimate, where
+    c(v) is the derivative of :math:`\bar f` at zero divided by that of :math:`\tanh(u/2)`. The accept step evaluates
+    the exact density.
 
     Examples
     --------
@@ -71,16 +72,17 @@ class LogisticRecordModel(RegressionModel):
         d = self.coordinates.n_features
         counts, variances, contrasts = np.array([(part.n_reports, part.noise + 1 / (4 * d), part.contrast)
                                                  for part in self.likelihoods]).reshape(-1, 3).T
-        # The mean of N noisy entries has their variance over N, that of N products of two its square.
-        information, of_means = float(np.sum(counts / variances**2)), float(np.sum(counts / variances))
-        by_label = float(np.sum(contrasts**2 * counts / variances))
-        constant = math.sqrt(of_means / information) if information else 1.0
-        return self.in_coordinates(coupled_logistic_coordinates(self.coordinates, by_label, information, constant))
+        # With s^2 the variance of a noisy entry, a mean of N entries has variance s^2 / N, of N products s^4 / N.
+        information, mean_information = float(np.sum(counts / variances**2)), float(np.sum(counts / variances))
+        label_information = float(np.sum(contrasts**2 * counts / variances))
+        constant = math.sqrt(mean_information / information) if information else 1.0
+        return self.in_coordinates(
+            coupled_logistic_coordinates(self.coordinates, label_information, information, constant))
 
     @cached_property
     def approximation(self):
-        """The model that trajectories follow, with the log-likelihood of the labels a parabola."""
-        return _ParabolaModel(self, self._first_guess(), n_rounds=4)
+        """The same model with the log-likelihood of the labels expanded at a pilot estimate."""
+        return _ExpandedModel(self, self._first_guess(), n_rounds=4)
 
     def surrogate(self, theta):
         """Return the gradient with the log-likelihood of the labels expanded at the pilot estimate."""
@@ -97,24 +99,24 @@ class LogisticRecordModel(RegressionModel):
         log_determinant = np.linalg.slogdet(predictor.precision)[1]
         values = []
         for *record, label in mechanism.decode(protocol.extreme_reports()):
-            away = record - predictor.x_mean
+            deviation = record - predictor.x_mean
             mean = tanh_means(predictor.offset + predictor.weights @ record, predictor.variance)[0]
-            values.append(0.5 * (log_determinant - np.vecdot(away, matvec(predictor.precision, away)))
+            values.append(0.5 * (log_determinant - np.vecdot(deviation, matvec(predictor.precision, deviation)))
                           + np.log1p(np.maximum(mechanism.contrast * label * mean, -1 + 1e-12)))
         return np.array(values)
 
     def _first_guess(self):
-        """Return coefficients near zero, and the covariance of x from the second moments."""
+        """Return the coordinates of coefficients near zero and of moment estimates of mean and covariance of x."""
         if not self.likelihoods:
             return self.coordinates.prior_start()
         d = self.coordinates.n_features
-        best = min(self.likelihoods, key=lambda part: part.uncertainty)
-        mean = self.coordinates.likely_mean(best.first) * self.coordinates.has_intercept
+        best = min(self.likelihoods, key=lambda part: part.standard_error)
+        mean = self.coordinates.clip_mean(best.first) * self.coordinates.has_intercept
         values, vectors = np.linalg.eigh(best.second - np.outer(mean, mean) - best.noise * np.eye(d))
         covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
         return self.coordinates.start(np.full(d, 0.01), covariance, mean, 0.0)
 
-    def _evaluate(self, theta, slopes):
+    def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         value = point.log_prior()
         for part in self.likelihoods:
@@ -122,24 +124,25 @@ class LogisticRecordModel(RegressionModel):
         return value, None
 
 
-class _ParabolaModel(Approximation):
-    """As LogisticRecordModel, with the labels' log-likelihood a parabola at a pilot estimate."""
+class _ExpandedModel(Approximation):
+    """A LogisticRecordModel with the log-likelihood of the labels expanded to second order at a pilot estimate."""
 
-    def _hold(self, theta):
+    def _approximate_at(self, theta):
         point = self.coordinates.expand(theta[None])
         self.centres = [Predictor(part.noise, point).shrunk()[0] for part in self.likelihoods]
         self.expansions = [part.expansion(centre) for part, centre in zip(self.likelihoods, self.centres)]
 
-    def _evaluate(self, theta, slopes):
+    def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
-        value, none = point.log_prior(), np.zeros_like(point.coef)
-        sums = [none, np.zeros_like(point.covariance), none, none[:, 0]]
-        for part, centre, (gain, curvature) in zip(self.likelihoods, self.centres, self.expansions):
-            one, by_mean, by_covariance = part.marginal(point, True)
+        value, zeros = point.log_prior(), np.zeros_like(point.coef)
+        sums = [zeros, np.zeros_like(point.covariance), zeros, zeros[:, 0]]
+        for part, centre, (gradient, information) in zip(self.likelihoods, self.centres, self.expansions):
+            marginal, by_mean, by_covariance = part.marginal(point, True)
             predictor = Predictor(part.noise, point)
-            away = predictor.shrunk() - centre
-            bent = away @ curvature
-            value = value + one + away @ gain - 0.5 * np.vecdot(away, bent)
-            direct = (0.0, by_covariance, 0.0 if by_mean is None else by_mean, 0.0)
-            sums = [total + one + two for total, one, two in zip(sums, predictor.pull_back(gain - bent), direct)]
+            step = predictor.shrunk() - centre
+            change = step @ information
+            value = value + marginal + step @ gradient - 0.5 * np.vecdot(step, change)
+            by_labels = predictor.pull_back(gradient - change)
+            by_marginal = (0.0, by_covariance, 0.0 if by_mean is None else by_mean, 0.0)
+            sums = [total + one + two for total, one, two in zip(sums, by_labels, by_marginal)]
         return value, point.gradient(*sums)

@@ -1,4 +1,4 @@
-"""Log-likelihoods of aggregated regression reports, as functions of the records' mean and covariance."""
+"""Log-likelihoods of aggregated regression reports, as functions of the mean and covariance of the records."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ LEAST_NOISE = 1e-9
 
 
 class MomentLikelihood:
-    r"""Mean of noisy second moments of Gaussian records, in the time of an eigendecomposition.
+    r"""Log-likelihood of the mean of noisy second moments of Gaussian records, in O(d^3).
 
     Parameters
     ----------
     protocol : MomentProtocol
-        What the reports came under.
+        Protocol of the reports.
     tally : Tally
-        Their sums.
+        Sums of the reports.
 
     Notes
     -----
@@ -31,6 +31,13 @@ class MomentLikelihood:
 
     equal to the density with the full covariance :math:`\tau^2I + \mathrm{Cov}(\mathrm{svec}\,\tilde v\tilde v^T)`
     up to a constant. Without a constant entry, :math:`\mu = 0` and the terms with P, h and k vanish.
+
+    With :math:`Q = A^{-1}[D] + (2h/k)P`, for which :math:`\tilde m^TQ\tilde m = h/k`, the derivatives are, in the
+    eigenbasis,
+
+    .. math:: \partial_\Theta = N(Q + 2Q\Lambda Q) - \tfrac4kP\Lambda P
+              - \mathrm{diag}_i\left(\textstyle\sum_j\lambda_j/M_{ij} + \lambda_i/M_{ii}\right), \quad
+              \partial_{\tilde m} = -4N(\tilde m^TQ\tilde m)Q\tilde m + \tfrac4kP\tilde m.
     """
 
     def __init__(self, protocol, tally):
@@ -41,7 +48,7 @@ class MomentLikelihood:
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
 
     def estimate(self):
-        """Unbiased estimate of E v and E v v', the former None without an intercept."""
+        """Return unbiased estimates of E v (None without an intercept) and E v v'."""
         if not self.intercept_weight:
             return None, self.mean
         return self.mean[0, 1:] / self.intercept_weight, self.mean[1:, 1:]
@@ -52,82 +59,85 @@ class MomentLikelihood:
         return self.intercept_weight
 
     @property
-    def uncertainty(self):
+    def standard_error(self):
         """Standard error of an entry of the estimate."""
         return np.sqrt(self.noise / max(self.n_reports, 1))
 
     def cross_information(self, n_features):
-        """Inverse variance, roughly, of an entry of E x wy: an off-diagonal one is sent times the root of two."""
+        """Return the approximate inverse variance of an entry of E x wy; svec multiplies it by the root of two."""
         return 2 * self.n_reports / (self.noise + 2 / (4 * n_features) ** 2)
 
-    def value_and_slopes(self, mean, covariance, slopes=True):
-        """Log-likelihood and its slopes in the mean (None without) and in the covariance of v, for every walker."""
+    def value_and_gradients(self, mean, covariance, with_gradients=True):
+        """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
+
+        The mean and its derivative are None without an intercept.
+        """
         if mean is None:
-            return self._centred(covariance, slopes)
+            return self._centred(covariance, with_gradients)
         extended = np.empty((len(mean), mean.shape[1] + 1))
         extended[:, 0], extended[:, 1:] = self.intercept_weight, mean
         moments = extended[:, :, None] * extended[:, None, :]
         moments[:, 1:, 1:] += covariance
-        value, by_moments, by_mean = self._extended(extended, moments, slopes)
-        if not slopes:
+        value, by_moments, by_mean = self._extended(extended, moments, with_gradients)
+        if not with_gradients:
             return value, None, None
-        by_mean += 2 * matvec(by_moments, extended)
+        by_mean += 2 * matvec(by_moments, extended)  # Theta = Psi + m m', hence 2 G m with G the derivative of Theta
         return value, by_mean[:, 1:], by_moments[:, 1:, 1:]
 
     def _spectrum(self, moments):
-        """Eigenvalues, vectors, D and M of the moments, the latter two in the eigenbasis."""
+        """Return eigenvalues and eigenvectors of the moments, and D and M in the eigenbasis."""
         values, vectors = np.linalg.eigh(moments)
         deviation = vectors.swapaxes(1, 2) @ self.mean @ vectors
         deviation.reshape(len(values), -1)[:, ::values.shape[1] + 1] -= values
-        spread = values[:, :, None] * (2 * values)[:, None, :]
-        spread += self.noise
-        return values, vectors, deviation, spread
+        variances = values[:, :, None] * (2 * values)[:, None, :]
+        variances += self.noise
+        return values, vectors, deviation, variances
 
-    def _centred(self, moments, slopes):
-        values, vectors, deviation, spread = self._spectrum(moments)
-        solved = deviation / spread
-        value = -0.5 * self.n_reports * _inner(deviation, solved) - 0.5 * _log_determinant(spread)
-        if not slopes:
+    def _centred(self, moments, with_gradients):
+        values, vectors, deviation, variances = self._spectrum(moments)
+        q_matrix = deviation / variances  # Q = A^-1[D]
+        value = -0.5 * self.n_reports * _inner(deviation, q_matrix) - 0.5 * _log_determinant(variances)
+        if not with_gradients:
             return value, None, None
-        inner = solved @ (values[:, :, None] * solved)
-        inner *= 2
-        inner += solved
-        inner *= self.n_reports
-        _subtract_diagonal(inner, values, spread)
-        return value, None, vectors @ inner @ vectors.swapaxes(1, 2)
+        by_moments = q_matrix @ (values[:, :, None] * q_matrix)  # N (Q + 2 Q Lambda Q)
+        by_moments *= 2
+        by_moments += q_matrix
+        by_moments *= self.n_reports
+        _subtract_determinant(by_moments, values, variances)
+        return value, None, vectors @ by_moments @ vectors.swapaxes(1, 2)
 
-    def _extended(self, mean, moments, slopes):
-        values, vectors, deviation, spread = self._spectrum(moments)
-        solved = deviation / spread
-        turned = matvec(vectors.swapaxes(1, 2), mean)
-        outer = turned[:, :, None] * turned[:, None, :]
-        projected = outer / spread
-        k = 1 - 2 * _inner(outer, projected)
-        h = _inner(projected, deviation)
-        value = -0.5 * self.n_reports * (_inner(deviation, solved) + 2 * h**2 / k)
-        value -= 0.5 * (_log_determinant(spread) + np.log(k))
-        if not slopes:
+    def _extended(self, mean, moments, with_gradients):
+        values, vectors, deviation, variances = self._spectrum(moments)
+        q_matrix = deviation / variances  # A^-1[D], the first term of Q
+        rotated_mean = matvec(vectors.swapaxes(1, 2), mean)  # U'm
+        outer = rotated_mean[:, :, None] * rotated_mean[:, None, :]
+        p_matrix = outer / variances  # P = A^-1[m m']
+        k = 1 - 2 * _inner(outer, p_matrix)
+        h = _inner(p_matrix, deviation)
+        value = -0.5 * self.n_reports * (_inner(deviation, q_matrix) + 2 * h**2 / k)
+        value -= 0.5 * (_log_determinant(variances) + np.log(k))
+        if not with_gradients:
             return value, None, None
-        solved += (2 * h / k)[:, None, None] * projected
-        along = matvec(solved, turned)
-        by_mean = -4 * self.n_reports * np.vecdot(turned, along)[:, None] * along
-        by_mean += (4 / k)[:, None] * matvec(projected, turned)
-        inner = solved @ (values[:, :, None] * solved)
-        inner *= 2
-        inner += solved
-        inner *= self.n_reports
-        inner -= (4 / k)[:, None, None] * (projected @ (values[:, :, None] * projected))
-        _subtract_diagonal(inner, values, spread)
-        return value, vectors @ inner @ vectors.swapaxes(1, 2), matvec(vectors, by_mean)
+        q_matrix += (2 * h / k)[:, None, None] * p_matrix  # Q = A^-1[D] + (2h/k) P
+        q_mean = matvec(q_matrix, rotated_mean)  # Q m
+        by_mean = -4 * self.n_reports * np.vecdot(rotated_mean, q_mean)[:, None] * q_mean  # -4N (m'Qm) Q m
+        by_mean += (4 / k)[:, None] * matvec(p_matrix, rotated_mean)  # 4/k P m
+        by_moments = q_matrix @ (values[:, :, None] * q_matrix)  # N (Q + 2 Q Lambda Q)
+        by_moments *= 2
+        by_moments += q_matrix
+        by_moments *= self.n_reports
+        by_moments -= (4 / k)[:, None, None] * (p_matrix @ (values[:, :, None] * p_matrix))  # 4/k P Lambda P
+        _subtract_determinant(by_moments, values, variances)
+        return value, vectors @ by_moments @ vectors.swapaxes(1, 2), matvec(vectors, by_mean)
 
 
 class RecordLikelihood:
-    r"""Noisy Gaussian records, by their sums and products.
+    r"""Log-likelihood of noisy Gaussian records, from their sums and products.
 
     Parameters
     ----------
     protocol : RecordProtocol
-        What the reports came under.
+        Protocol of the reports.
     tally : Tally
         Sums of the reports and of their products.
 
@@ -135,7 +145,7 @@ class RecordLikelihood:
     -----
     Reports are :math:`z \sim N(\mu, C)`, :math:`C = \Psi + s^2I`, so with
     :math:`S = \overline{(z - \mu)(z - \mu)^T}` over the N reports
-    :math:`\log p = -\frac N2(\log|C| + \mathrm{tr}\,C^{-1}S)`: exact, whatever N is, for records that are Gaussian.
+    :math:`\log p = -\frac N2(\log|C| + \mathrm{tr}\,C^{-1}S)`, which is exact for Gaussian records and every N.
     """
 
     mean_weight = 1.0  # reports contain x itself
@@ -148,58 +158,65 @@ class RecordLikelihood:
         self.centred = not protocol.has_intercept
 
     def estimate(self):
-        """Unbiased estimate of E v and E v v', the former None without an intercept."""
+        """Return unbiased estimates of E v (None without an intercept) and E v v'."""
         second = self.second - self.noise * np.eye(len(self.second))
         return (None if self.centred else self.first), second
 
     @property
-    def uncertainty(self):
+    def standard_error(self):
         """Standard error of an entry of the estimated second moments."""
         return np.sqrt(2 / max(self.n_reports, 1)) * (1 + self.noise)
 
     def cross_information(self, n_features):
-        """Inverse variance, roughly, of an entry of E x wy."""
+        """Return the approximate inverse variance of an entry of E x wy."""
         return self.n_reports / (self.noise + 1 / (4 * n_features)) ** 2
 
-    def value_and_slopes(self, mean, covariance, slopes=True):
-        """Log-likelihood and its slopes in the mean (None without) and in the covariance of v, for every walker."""
-        return gaussian_value_and_slopes(self.n_reports, self.first, self.second, self.noise, mean, covariance, slopes)
+    def value_and_gradients(self, mean, covariance, with_gradients=True):
+        """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
+
+        The mean and its derivative are None without an intercept.
+        """
+        return gaussian_value_and_gradients(self.n_reports, self.first, self.second, self.noise, mean=mean,
+                                            covariance=covariance, with_gradients=with_gradients)
 
 
-def gaussian_value_and_slopes(n_reports, first, second, noise, mean, covariance, slopes=True):
-    """Log-likelihood of noisy Gaussian vectors with given mean moments, and its slopes in mean and covariance."""
+def gaussian_value_and_gradients(n_reports, first, second, noise, mean, covariance, with_gradients=True):
+    """Return the log-likelihood of noisy Gaussian vectors, and its derivatives with respect to mean and covariance.
+
+    The vectors enter through the averages ``first`` of z and ``second`` of z z'.
+    """
     order = np.arange(covariance.shape[1])
-    noisy = covariance.copy()
+    noisy = covariance.copy()  # C
     noisy[:, order, order] += noise
-    scatter = second
+    scatter = second  # S
     if mean is not None:
         cross = mean[:, :, None] * first
         scatter = second - cross - cross.swapaxes(1, 2) + mean[:, :, None] * mean[:, None, :]
     precision = np.linalg.inv(noisy)
-    solved = precision @ scatter
-    value = -0.5 * n_reports * (np.linalg.slogdet(noisy)[1] + np.trace(solved, axis1=1, axis2=2))
-    if not slopes:
+    relative = precision @ scatter  # C^-1 S
+    value = -0.5 * n_reports * (np.linalg.slogdet(noisy)[1] + np.trace(relative, axis1=1, axis2=2))
+    if not with_gradients:
         return value, None, None
-    by_covariance = 0.5 * n_reports * (solved @ precision - precision)
+    by_covariance = 0.5 * n_reports * (relative @ precision - precision)  # N/2 (C^-1 S C^-1 - C^-1)
     if mean is None:
         return value, None, by_covariance
     return value, n_reports * matvec(precision, first - mean), by_covariance
 
 
 def _inner(one, other):
-    """Frobenius product of contiguous matrices, for every walker."""
+    """Return the Frobenius product of contiguous matrices, for every walker."""
     return np.vecdot(one.reshape(len(one), -1), other.reshape(len(other), -1))
 
 
-def _log_determinant(spread):
-    r""":math:`\sum_{i\le j}\log M_{ij}` of symmetric matrices M."""
-    logs = np.log(spread).reshape(len(spread), -1)
-    return 0.5 * (logs.sum(axis=1) + logs[:, ::spread.shape[1] + 1].sum(axis=1))
+def _log_determinant(variances):
+    r"""Return :math:`\sum_{i\le j}\log M_{ij}` of symmetric matrices M."""
+    logs = np.log(variances).reshape(len(variances), -1)
+    return 0.5 * (logs.sum(axis=1) + logs[:, ::variances.shape[1] + 1].sum(axis=1))
 
 
-def _subtract_diagonal(inner, values, spread):
-    """Take off the slope of half the log-determinant, diagonal in the eigenbasis."""
+def _subtract_determinant(by_moments, values, variances):
+    """Subtract, in place, the derivative of half the log-determinant, which is diagonal in the eigenbasis."""
     step = values.shape[1] + 1
-    ratio = (values[:, None, :] / spread).reshape(len(values), -1)
-    total = ratio.reshape(spread.shape).sum(axis=2)
-    inner.reshape(len(values), -1)[:, ::step] -= total + ratio[:, ::step]
+    ratio = (values[:, None, :] / variances).reshape(len(values), -1)
+    total = ratio.reshape(variances.shape).sum(axis=2)
+    by_moments.reshape(len(values), -1)[:, ::step] -= total + ratio[:, ::step]

@@ -1,4 +1,4 @@
-"""The prior of a regression as users write it, and what it means in the units of the reports."""
+"""The prior of a regression as the user specifies it, and its conversion to public units."""
 
 import math
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ class RegressionPrior(BaseEstimator):
     ----------
     coef : {"student", "normal"}, default="student"
         Distribution of the coefficients: a multivariate t with three degrees of freedom, which is a normal
-        distribution whose scale is learned; or independent normal ones, as in the paper.
+        distribution with a learned scale; or independent normal distributions, as in the paper.
     coef_scale : "auto" or float, default="auto"
-        Its scale: :math:`R_y/(2R)` for the linear and 2.5/R for the logistic regression.
+        Scale of the coefficients. "auto" is :math:`R_y/(2R)` for the linear and 2.5/R for the logistic regression.
     covariance_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the signed scales of x; R/2. "learned" gives the variances of x a Gamma distribution whose
-        mean and shape are learned from the reports.
+        Standard deviation of the signed scales of x. "auto" is R/2. "learned" gives the variances of x a Gamma
+        distribution whose mean and shape are learned from the reports.
     mean_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the means of x, where there is an intercept. Give a small number, R/50 say, where columns
-        were centred with public constants. "learned" from the reports, it is between R/200 and R/2. "auto" is R/2; for
-        the logistic regression from moments it is "learned" (R/2 with a Laplace approximation, which knows the mode
-        alone).
+        Standard deviation of the means of x, if there is an intercept. Use a small number such as R/50 if columns
+        were centred with public constants. "learned" learns it from the reports, between R/200 and R/2. "auto" is R/2;
+        for the logistic regression from moments it is "learned" (R/2 with a Laplace approximation, which uses only the
+        mode).
     sigma_scale : "auto" or float, default="auto"
-        Scale of the half-normal prior of the residual standard deviation, :math:`R_y/2`. Unused where the response has
-        no such parameter.
+        Scale of the half-normal prior of the residual standard deviation. "auto" is :math:`R_y/2`. Unused if the model
+        has no such parameter.
     lkj_eta : "auto", "learned" or float, default="auto"
-        Parameter of the LKJ prior of the correlations of x. Large, 20 say, where columns are known to be nearly
-        uncorrelated, as principal components are. "learned" from the reports, it is between 1 and 300. "auto" is 2; for
-        the logistic regression from moments it is "learned" (2 with a Laplace approximation).
+        Parameter of the LKJ prior of the correlations of x. Use a large number such as 20 if columns are known to be
+        nearly uncorrelated, as principal components are. "learned" learns it from the reports, between 1 and 300.
+        "auto" is 2; for the logistic regression from moments it is "learned" (2 with a Laplace approximation).
 
     See Also
     --------
@@ -52,7 +52,7 @@ class RegressionPrior(BaseEstimator):
 
     Notes
     -----
-    It has ``get_params`` and ``set_params``, so that a grid search can go over ``prior__coef_scale``.
+    It has ``get_params`` and ``set_params``, so a grid search can vary ``prior__coef_scale``.
 
     References
     ----------
@@ -91,7 +91,7 @@ class RegressionPrior(BaseEstimator):
 
 @dataclass(frozen=True)
 class DefaultScales:
-    """What "auto" means in a :class:`RegressionPrior`, in public units: x of norm 1, responses between -1 and 1."""
+    """Values for "auto" in a :class:`RegressionPrior`, in public units: x of norm 1, responses between -1 and 1."""
 
     coef: float
     intercept: float
@@ -102,7 +102,7 @@ class DefaultScales:
 
 
 def check_regression_prior(prior):
-    """Return a :class:`RegressionPrior`, the default one for "auto"."""
+    """Return the :class:`RegressionPrior` itself, or the default for "auto"."""
     if isinstance(prior, str) and prior == "auto":
         return RegressionPrior()
     if not isinstance(prior, RegressionPrior):
@@ -111,18 +111,18 @@ def check_regression_prior(prior):
 
 
 def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
-    """Return the :class:`Priors` that a user's prior means.
+    """Return the :class:`Priors` in public units for a prior in the units of the data.
 
     Parameters
     ----------
     prior : RegressionPrior
-        What the user wrote, in the units of the data.
+        The user's prior, in the units of the data.
     default : DefaultScales
-        What "auto" means.
+        Values for "auto".
     n_features : int
         Number of coefficients.
     x_unit, y_unit : float
-        What x and the response are divided by.
+        Divisors of x and of the response.
     """
     family = check_choice(prior.coef, "coef", _COEF)
     coef = _scale(prior.coef_scale, "coef_scale", y_unit / x_unit, default.coef)
@@ -142,7 +142,7 @@ def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
 
 
 def _scale(value: Any, name, unit, default, learnable=False):
-    """Return a scale in public units: the default for "auto", "learned" as it is, a number divided by its unit."""
+    """Return a scale in public units: the default for "auto", "learned" unchanged, or a number divided by its unit."""
     words = ("auto", LEARNED) if learnable else ("auto",)
     if isinstance(value, str) and value in words:
         return default if value == "auto" else value

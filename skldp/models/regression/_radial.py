@@ -1,31 +1,31 @@
-"""A change of coordinates for parameters that a prior makes large together or small together."""
+"""A change of coordinates for parameters whose prior has a common scale that is unknown."""
 
 import numpy as np
 
-_HALVINGS = 60
+_BISECTIONS = 60
 
 
 class RadialMap:
-    r"""Vectors of a common size that is uncertain, from vectors that are nearly standard normal.
+    r"""Map from nearly standard normal vectors to vectors whose common scale is uncertain.
 
     Parameters
     ----------
     n : int
         Length of the vectors.
     scale : float
-        Typical size of an entry.
-    spread : float
-        Standard deviation of the logarithm of the common size, roughly.
+        Typical size s of an entry.
+    log_std : float
+        Approximate standard deviation :math:`\omega` of the logarithm of the common scale.
 
     Notes
     -----
     .. math:: a = s\,b\,e^{\phi(\|b\|^2)}, \quad
-              \phi(q) = 2\,\mathrm{spread}\,\tanh\frac{q - n}{2\sqrt{2n}}.
+              \phi(q) = 2\omega\tanh\frac{q - n}{2\sqrt{2n}}.
 
-    :math:`\|b\|^2` of a standard normal b is n, give or take :math:`\sqrt{2n}`, so that a has the spread that is asked
-    for, while trajectories through b meet no funnel. Farther out the map is linear, so that the mode, which
-    is at small b, stays within a typical distance. It is smooth and one to one, with the Jacobian
-    :math:`(s\,e^\phi)^n(1 + 2\|b\|^2\phi')`.
+    For a standard normal b, :math:`\|b\|^2` has mean n and standard deviation :math:`\sqrt{2n}`, so that the logarithm
+    of the scale of a has standard deviation :math:`\omega`, roughly, while the density of b has no funnel. Farther out
+    the map is linear, so that the mode, which is at small b, stays within a typical distance. The map is smooth and
+    one to one, with the Jacobian :math:`(s\,e^\phi)^n(1 + 2\|b\|^2\phi')`.
 
     Examples
     --------
@@ -37,40 +37,40 @@ class RadialMap:
     array([[ 1. , -2. ,  0.5]])
     """
 
-    def __init__(self, n, scale, spread):
-        self.n, self.log_scale, self.spread = n, np.log(scale), spread
+    def __init__(self, n, scale, log_std):
+        self.n, self.log_scale, self.log_std = n, np.log(scale), log_std
         self.width = 2 * np.sqrt(2 * max(n, 1))
 
     def __call__(self, b):
-        """The images of vectors, shape (n_walkers, n)."""
+        """Return the images of vectors b, shape (n_walkers, n)."""
         return _RadialPoint(self, b)
 
     def exponent(self, square):
-        r""":math:`\phi` and its derivative, at squares of lengths."""
-        bend = np.tanh((square - self.n) / self.width)
-        return 2 * self.spread * bend, 2 * self.spread * (1 - bend**2) / self.width
+        r"""Return :math:`\phi` and its derivative at squared norms of b."""
+        tanh = np.tanh((square - self.n) / self.width)
+        return 2 * self.log_std * tanh, 2 * self.log_std * (1 - tanh**2) / self.width
 
     def inverse(self, a):
-        """Vectors b of given images."""
+        """Return the vectors b whose images are a."""
         with np.errstate(divide="ignore"):
-            level = np.log(np.vecdot(a, a)) - 2 * self.log_scale
-        # log |b|^2 is between these; half of the interval goes each time.
-        low, high = level - 4 * self.spread, level + 4 * self.spread
-        for _ in range(_HALVINGS):
+            log_square = np.log(np.vecdot(a, a)) - 2 * self.log_scale
+        # Bisection for log |b|^2, which lies between these because |phi| is at most 2 log_std.
+        low, high = log_square - 4 * self.log_std, log_square + 4 * self.log_std
+        for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
-            below = middle + 2 * self.exponent(np.exp(middle))[0] < level
+            below = middle + 2 * self.exponent(np.exp(middle))[0] < log_square
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return a * np.exp(-self.log_scale - self.exponent(np.exp(0.5 * (low + high)))[0])[:, None]
 
 
 def radial_between(n, least, most):
-    """The map for a common size that may be anything between two sizes, as long as these are not one."""
+    """Return the map for a common scale between ``least`` and ``most``, which is at least 1.01 times ``least``."""
     most = max(most, 1.01 * least)
     return RadialMap(n, np.sqrt(least * most), np.log(most / least) / 3)
 
 
 class Identity:
-    """The map that changes nothing, in place of a :class:`RadialMap`."""
+    """The identity map, with the methods of a :class:`RadialMap`."""
 
     log_jacobian = 0.0
 
@@ -78,36 +78,38 @@ class Identity:
         self.image = image
 
     def __call__(self, b):
-        """The vectors themselves."""
+        """Return the vectors themselves as images."""
         return Identity(b)
 
     @staticmethod
     def inverse(a):
-        """The vectors themselves."""
+        """Return the vectors themselves."""
         return a
 
     @staticmethod
-    def pull_back(slope):
-        """The slope itself."""
-        return slope
+    def pull_back(gradient):
+        """Return the gradient itself."""
+        return gradient
 
 
 class _RadialPoint:
-    """Images of vectors, and how slopes travel back."""
+    """Images of vectors b, and the gradient with respect to b."""
 
     def __init__(self, radial, b):
         self.radial, self.b = radial, b
         square = np.vecdot(b, b)
-        exponent, self.slope = radial.exponent(square)
+        exponent, self.phi_prime = radial.exponent(square)
         log_factor = radial.log_scale + exponent
         self.factor = np.exp(log_factor)[:, None]
         self.image = self.factor * b
-        self.stretch = 1 + 2 * square * self.slope
-        self.bend = -exponent / (radial.spread * radial.width)  # slope of the logarithm of the slope
-        self.log_jacobian = radial.n * log_factor + np.log(self.stretch)
+        self.radial_jacobian = 1 + 2 * square * self.phi_prime  # d|a| / d|b| over |a| / |b|
+        self.phi_second_over_prime = -exponent / (radial.log_std * radial.width)  # phi'' / phi'
+        self.log_jacobian = radial.n * log_factor + np.log(self.radial_jacobian)
 
-    def pull_back(self, slope):
-        """Slope in b of a slope in the image, that of the Jacobian included."""
-        stretching = 2 * (1 + np.vecdot(self.b, self.b) * self.bend) / self.stretch
-        along = 2 * self.slope * (self.radial.n + stretching + np.vecdot(slope, self.image))
-        return self.factor * slope + along[:, None] * self.b
+    def pull_back(self, by_image):
+        """Return the gradient with respect to b, given that with respect to the image; log_jacobian is included."""
+        # d log(1 + 2 q phi') / dq over phi', with q = |b|^2
+        by_square = 2 * (1 + np.vecdot(self.b, self.b) * self.phi_second_over_prime) / self.radial_jacobian
+        # d b = s e^phi g + 2 phi' (n + by_square + g.a) b
+        along = 2 * self.phi_prime * (self.radial.n + by_square + np.vecdot(by_image, self.image))
+        return self.factor * by_image + along[:, None] * self.b

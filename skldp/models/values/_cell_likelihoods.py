@@ -1,4 +1,4 @@
-"""Likelihoods of one value of each client: probabilities of the public cells in which reports are counted."""
+"""Likelihoods of counts of reports in public cells, where each client reports one value."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -9,19 +9,19 @@ from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
 
 
 class CellLikelihood(ABC):
-    """Log-likelihood of counts of reports in cells, of which the empty ones may be left out.
+    """Log-likelihood of counts of reports in cells. Subclasses may leave out empty cells.
 
     Parameters
     ----------
     family : Family
         Distribution of the records.
     protocol : ValueProtocol
-        What the reports came under.
+        Protocol of the reports.
     counts : ndarray of int, shape (n_cells,)
         Number of reports in each cell.
     """
 
-    log_sizes: Any = 0.0  # what makes log_probabilities those of whole cells, and not densities
+    log_sizes: Any = 0.0  # adding this to log_probabilities turns log-densities into log-probabilities of cells
 
     @abstractmethod
     def __init__(self, family, protocol, counts):
@@ -33,16 +33,16 @@ class CellLikelihood(ABC):
 
     @abstractmethod
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
 
 
 class SquareWaveLikelihood(CellLikelihood):
-    r"""Log-likelihood of square wave reports: exact on the grid, for anything with a CDF.
+    r"""Log-likelihood of square wave reports: exact on the grid, for every family with a CDF.
 
     Notes
     -----
     With C the distribution function of the rounded, clipped record on the grid 0 .. n (end masses included),
-    :math:`P(y) = f + (h - f)[C(y+B) - C(y-B-1)]`, h and f the probabilities of a near and of a far report.
+    :math:`P(y) = f + (h - f)[C(y+B) - C(y-B-1)]`, where h and f are the probabilities of a near and of a far report.
     """
 
     def __init__(self, family, protocol, counts):
@@ -54,10 +54,10 @@ class SquareWaveLikelihood(CellLikelihood):
         self.far = (1 - mechanism.near_probability) / mechanism.n_levels
 
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
         cdf = self.family.cdf(self.edges, values)
         margin = self.mechanism.n_near
-        # C is 0 left of the grid and 1 from its last point on, so a window that leaves the grid needs no exception.
+        # C is 0 left of the grid and 1 from its last point on, so a window beyond the grid needs no special case.
         extended = np.empty((len(cdf), self.mechanism.n_levels + 2 * margin))
         extended[:, :margin] = 0.0
         extended[:, margin:margin + cdf.shape[1]] = cdf
@@ -66,13 +66,13 @@ class SquareWaveLikelihood(CellLikelihood):
         probability *= self.near - self.far
         probability += self.far
         if self.far == 0:
-            # Without noise a cell can have no probability at all: keep the logarithm finite, far below any other.
+            # Without noise a cell can have probability zero: keep its logarithm finite, far below all others.
             np.maximum(probability, 1e-300, out=probability)
         return np.log(probability, out=probability)
 
 
 class NoiseLikelihood(CellLikelihood):
-    """Log-likelihood of reports under additive noise by the family's closed form, at the centres of the cells."""
+    """Log-likelihood of reports with additive noise: the family's closed form at the centres of the cells."""
 
     def __init__(self, family, protocol, counts):
         occupied, cells = counts > 0, protocol.cells
@@ -85,7 +85,7 @@ class LaplaceLikelihood(NoiseLikelihood):
     """Log-likelihood of values with Laplace noise."""
 
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
         return self.family.log_laplace(self.centres, values, self.bounds, self.scale)
 
 
@@ -93,12 +93,12 @@ class GaussianLikelihood(NoiseLikelihood):
     """Log-likelihood of values with Gaussian noise."""
 
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
         return self.family.log_gaussian(self.centres, values, self.bounds, self.scale)
 
 
 class NoiselessLikelihood(CellLikelihood):
-    """Log-likelihood of reports without noise: the records' own probability of each grid point, end masses included."""
+    """Log-likelihood of reports without noise: the probability of each grid point, end masses included."""
 
     def __init__(self, family, protocol, counts):
         occupied = counts > 0
@@ -106,19 +106,19 @@ class NoiselessLikelihood(CellLikelihood):
         centres, mechanism = protocol.cells.centres[occupied], protocol.randomizer
         half = (mechanism.decode(1.0) - mechanism.decode(0.0)) / 2
         lower, upper = protocol.bounds
-        # The ends of the grid hold everything beyond them.
+        # Clipping moves all mass outside the bounds onto the ends of the grid.
         self.below = np.where(centres - half <= lower, -np.inf, centres - half)
         self.above = np.where(centres + half >= upper, np.inf, centres + half)
 
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
         masses = np.where(np.isinf(self.above), 1.0, self.family.cdf(self.above, values))
         masses -= np.where(np.isinf(self.below), 0.0, self.family.cdf(self.below, values))
         return np.log(np.maximum(masses, 1e-300))
 
 
 class DiscreteLaplaceLikelihood(CellLikelihood):
-    """Log-likelihood of Laplace reports of counts: a finite sum over the grid with the tail mass at its end, exact."""
+    """Exact log-likelihood of counts with Laplace noise: a finite sum over the grid, tail mass at its end."""
 
     def __init__(self, family, protocol, counts):
         occupied = counts > 0
@@ -129,12 +129,12 @@ class DiscreteLaplaceLikelihood(CellLikelihood):
         self.kernel = protocol.cells.probabilities[occupied].T
 
     def log_probabilities(self, values):
-        """Log-probability of every cell, less its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
+        """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
         masses = np.diff(self.family.cdf(self.edges, values), axis=1, prepend=0.0, append=1.0)
         return np.log(np.maximum(masses @ self.kernel, 1e-300))
 
 
-# For each kind of cells: the likelihood of continuous records, of counts, and of reports without noise.
+# For each type of cells: the likelihood of continuous records, of counts, and of reports without noise.
 _LIKELIHOODS: dict = {
     SquareWaveCells: (SquareWaveLikelihood, SquareWaveLikelihood, SquareWaveLikelihood),
     LaplaceCells: (LaplaceLikelihood, DiscreteLaplaceLikelihood, NoiselessLikelihood),
@@ -150,7 +150,7 @@ def cell_likelihood(family, protocol, counts):
     family : Family
         Distribution of the records.
     protocol : ValueProtocol
-        What the reports came under.
+        Protocol of the reports.
     counts : ndarray of int, shape (n_cells,)
         Number of reports in each cell.
 

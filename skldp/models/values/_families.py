@@ -1,7 +1,7 @@
-r"""Families of distributions of one value: their parameters, their CDF, and their densities under noise where closed.
+r"""Families of distributions of one value: parameters, CDF, and densities under noise if these have a closed form.
 
-Parameters are passed as a list of arrays of shape (n_walkers, 1), points as arrays of shape (n_points,). A CDF is all
-that the square wave needs; discrete families live on the integers, so their CDF at j + 1/2 is the one at j.
+Parameters are passed as a list of arrays of shape (n_walkers, 1), points as arrays of shape (n_points,). The square
+wave needs only a CDF. Discrete families are distributions on the integers, so their CDF at j + 1/2 equals that at j.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Family:
 
     @property
     def discrete(self):
-        """Whether the distribution lives on the integers."""
+        """Whether the distribution is on the integers."""
         return False
 
     def cdf(self, x, parameters):
@@ -32,7 +32,7 @@ class Family:
         raise NotImplementedError
 
     def log_density(self, x, parameters):
-        """Log-density (discrete: log-probability) at points, unclipped."""
+        """Log-density (log-probability if discrete) at points, before clipping."""
         raise NotImplementedError
 
     def log_laplace(self, z, parameters, bounds, scale):
@@ -51,13 +51,13 @@ class CountFamily(Family):
 
     @property
     def discrete(self):
-        """Whether the distribution lives on the integers."""
+        """Whether the distribution is on the integers."""
         return True
 
 
 @dataclass(frozen=True)
 class GaussianFamily(Family):
-    """Normal distribution: mean and standard deviation.
+    """Normal distribution with a mean and a standard deviation.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class GaussianFamily(Family):
 
 @dataclass(frozen=True)
 class ExponentialFamily(Family):
-    """Exponential distribution: its rate.
+    """Exponential distribution with a rate.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class ExponentialFamily(Family):
 
 @dataclass(frozen=True)
 class PoissonFamily(CountFamily):
-    """Poisson distribution: its rate.
+    """Poisson distribution with a rate.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class PoissonFamily(CountFamily):
 
 @dataclass(frozen=True)
 class GeometricFamily(CountFamily):
-    """Number of failures before the first success: the probability of success.
+    """Geometric distribution: the number of failures before the first success, with a probability of success.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class GeometricFamily(CountFamily):
 
 @dataclass(frozen=True)
 class ScipyFamily(Family):
-    """Any distribution of ``scipy.stats``, some of its parameters fixed.
+    """Any distribution of ``scipy.stats``, with fixed values for part of its parameters.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class ScipyFamily(Family):
     priors : dict
         Priors of the parameters that are learned, by name.
     fixed : dict, default={}
-        Values of the others.
+        Values of the other parameters, by name.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class ScipyFamily(Family):
 
     @property
     def discrete(self):
-        """Whether the distribution lives on the integers."""
+        """Whether the distribution is on the integers."""
         return hasattr(self.distribution, "pmf")
 
     def _arguments(self, parameters):
@@ -223,7 +223,7 @@ class ScipyFamily(Family):
 
     def cdf(self, x, parameters):
         """Distribution function."""
-        # A parameter for which scipy has no distribution gives NaN; such a proposal is impossible.
+        # scipy returns NaN for invalid parameters; UnivariateModel turns that into a density of zero.
         return self.distribution.cdf(x, **self._arguments(parameters))
 
     def log_density(self, x, parameters):

@@ -1,4 +1,4 @@
-"""Log-density of the parameters of one value, given the counts of its noisy reports."""
+"""Log-density of the parameters of a distribution of one value, given counts of its noisy reports."""
 
 import itertools
 
@@ -11,7 +11,7 @@ __all__ = ["UnivariateModel"]
 
 
 class UnivariateModel(Model):
-    r"""Parameters of one value per client, from counts of reports in public cells.
+    r"""Parameters of the distribution of one value per client, from counts of reports in public cells.
 
     Parameters
     ----------
@@ -20,12 +20,12 @@ class UnivariateModel(Model):
     aggregate : Aggregate
         Counts under one or more :class:`skldp.protocols.ValueProtocol`.
     column : int, default=0
-        Which of the clients' values.
+        Index of the clients' value that is modelled.
 
     Notes
     -----
-    :math:`\log p(\theta) + \log|\partial\theta| + \sum_c n_c\log P_\theta(c)` over the cells c of each protocol. The
-    cost depends on the number of cells alone.
+    The log-density is :math:`\log p(\theta) + \log|\partial\theta| + \sum_c n_c\log P_\theta(c)`, summed over the cells
+    c of each protocol. Its cost depends only on the number of cells.
 
     Examples
     --------
@@ -65,11 +65,11 @@ class UnivariateModel(Model):
         """Log-likelihood of a report in each cell of a protocol, shape (n_cells, n_walkers)."""
         with np.errstate(all="ignore"):
             values = [prior.constrain(theta[:, [i]]) for i, prior in enumerate(self.priors)]
-            every = np.ones(protocol.cells.n_cells, dtype=np.int64)
-            return cell_likelihood(self.family, protocol, every).log_probabilities(values).T
+            one_report_per_cell = np.ones(protocol.cells.n_cells, dtype=np.int64)
+            return cell_likelihood(self.family, protocol, one_report_per_cell).log_probabilities(values).T
 
     def initial(self):
-        """The best of a grid of prior quantiles: a start for the search of the mode."""
+        """Return the point of highest log-density on a grid of prior quantiles, to start the search for the mode."""
         n_levels = {1: 41, 2: 15, 3: 8}.get(self.n_params, 4)
         levels = (np.arange(n_levels) + 0.5) / n_levels
         axes = [prior.unconstrain(prior.quantile(levels)) for prior in self.priors]

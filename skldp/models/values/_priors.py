@@ -1,4 +1,4 @@
-"""Priors of single parameters: log-density, quantiles, and the map from the whole line to their support."""
+"""Priors of single parameters: log-density, quantiles, and the map from the real line to their support."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from skldp.exceptions import InvalidParameterError
 class Prior:
     r"""A distribution of one parameter on its support.
 
-    ``constrain`` maps an unconstrained number to the support: the identity on the line, :math:`a + e^\theta` on a
-    half-line, a scaled logistic function on an interval; ``log_jacobian`` is the logarithm of its derivative.
+    ``constrain`` maps an unconstrained number to the support: the identity on the real line, :math:`a + e^\theta` on a
+    half-line, a scaled logistic function on an interval. ``log_jacobian`` is the logarithm of its derivative.
     """
 
     support: tuple = (-np.inf, np.inf)
@@ -55,13 +55,13 @@ class Prior:
         raise NotImplementedError
 
     def quantile(self, u):
-        """Quantiles, for starting points and simulations from the prior."""
+        """Return quantiles, for starting points and simulations from the prior."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class NormalPrior(Prior):
-    """Normal with a location and a scale.
+    """Normal prior with a location and a scale.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ class NormalPrior(Prior):
         return -((value - self.location) / self.scale) ** 2 / 2 - np.log(self.scale * np.sqrt(2 * np.pi))
 
     def quantile(self, u):
-        """Quantiles."""
+        """Return quantiles."""
         return self.location + self.scale * ndtri(u)
 
 
 @dataclass(frozen=True)
 class GammaPrior(Prior):
-    """Gamma with a shape and a rate.
+    """Gamma prior with a shape and a rate.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class GammaPrior(Prior):
     >>> prior = GammaPrior(1.0, 2.0)
     >>> round(float(prior.log_density(0.5)), 6)
     -0.306853
-    >>> prior.constrain(0.0)  # from the whole line to the positive numbers
+    >>> prior.constrain(0.0)  # from the real line to the positive numbers
     np.float64(1.0)
     """
 
@@ -116,13 +116,13 @@ class GammaPrior(Prior):
         return constant + (self.shape - 1) * np.log(value) - self.rate * value
 
     def quantile(self, u):
-        """Quantiles."""
+        """Return quantiles."""
         return gammaincinv(self.shape, u) / self.rate
 
 
 @dataclass(frozen=True)
 class BetaPrior(Prior):
-    """Beta with two shapes.
+    """Beta prior with two shapes.
 
     Parameters
     ----------
@@ -145,17 +145,17 @@ class BetaPrior(Prior):
         return (self.a - 1) * np.log(value) + (self.b - 1) * np.log1p(-value) - betaln(self.a, self.b)
 
     def quantile(self, u):
-        """Quantiles."""
+        """Return quantiles."""
         return betaincinv(self.a, self.b, u)
 
 
 class ScipyPrior(Prior):
-    """Any frozen continuous distribution of ``scipy.stats``.
+    """Any frozen continuous distribution of ``scipy.stats`` as a prior.
 
     Parameters
     ----------
     frozen : frozen distribution
-        Its support is that of the parameter.
+        The prior. Its support is the support of the parameter.
 
     Examples
     --------
@@ -174,19 +174,19 @@ class ScipyPrior(Prior):
         return self.frozen.logpdf(value)
 
     def quantile(self, u):
-        """Quantiles."""
+        """Return quantiles."""
         return self.frozen.ppf(u)
 
 
 def check_prior(value, default, kind, name):
-    """Return a prior of a two-parameter kind: the default for "auto", else from a pair of numbers.
+    """Return a prior with two parameters: the default for "auto", otherwise one made from a pair of numbers.
 
     Parameters
     ----------
     value : "auto" or pair of float
-        What the user gave.
+        Value of the estimator's parameter.
     default : Prior
-        What "auto" means.
+        Prior for "auto".
     kind : type
         :class:`NormalPrior`, :class:`GammaPrior` or :class:`BetaPrior`.
     name : str

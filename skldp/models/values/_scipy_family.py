@@ -8,17 +8,17 @@ from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, Prio
 
 
 def scipy_family(distribution, priors, bounds):
-    """Make a family of a distribution of ``scipy.stats``.
+    """Return a family made from a distribution of ``scipy.stats``.
 
     Parameters
     ----------
     distribution : str or scipy.stats distribution
         Name or object, continuous or discrete.
     priors : dict or None
-        For each parameter a frozen continuous distribution (its prior) or a number (fixed). Missing ones get their
-        default.
+        For each parameter a frozen continuous distribution (its prior) or a number (a fixed value). Parameters that
+        are missing get the default prior.
     bounds : tuple of float
-        Public interval, which scales the default priors.
+        Public bounds, to which the default priors are scaled.
 
     Returns
     -------
@@ -44,17 +44,18 @@ def _find(distribution):
 
         found = getattr(stats, distribution, None)
         if not hasattr(found, "cdf") or not hasattr(found, "shapes"):
-            raise InvalidParameterError(f"distribution must be the name of one in scipy.stats, such as \"gamma\", got "
-                                        f"{distribution!r}.")
+            raise InvalidParameterError(f"distribution must be the name of a distribution of scipy.stats, such as "
+                                        f"\"gamma\", got {distribution!r}.")
         return found
     if not hasattr(distribution, "cdf") or not hasattr(distribution, "shapes"):
-        raise InvalidParameterError(f"distribution must be one of scipy.stats, unfrozen, got {distribution!r}. "
-                                    "Pass scipy.stats.gamma, for instance, and fix parameters with priors=.")
+        raise InvalidParameterError(f"distribution must be an unfrozen distribution of scipy.stats, got "
+                                    f"{distribution!r}. Pass scipy.stats.gamma, for instance, and fix parameters with "
+                                    "priors=.")
     return distribution
 
 
 def parameter_names(distribution):
-    """Shapes, then loc, then scale for a continuous distribution."""
+    """Return the names of the parameters: shapes, then loc, then scale if the distribution is continuous."""
     shapes = [name.strip() for name in distribution.shapes.split(",")] if distribution.shapes else []
     return shapes + (["loc"] if hasattr(distribution, "pmf") else ["loc", "scale"])
 

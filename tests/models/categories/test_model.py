@@ -70,7 +70,7 @@ def test_exact_likelihood_is_the_sum_over_categories_for_every_report(mechanism,
 def covariance_of(likelihood, theta):
     theta = theta[: likelihood.n_used]
     basis = np.stack([np.ones_like(theta), theta], axis=1)
-    return np.diag(likelihood.level + likelihood.tilt * theta) + basis @ likelihood.core @ basis.T
+    return np.diag(likelihood.d0 + likelihood.d1 * theta) + basis @ likelihood.core @ basis.T
 
 
 @pytest.mark.parametrize("mechanism, d", [("oue", 4), ("oue", 2), ("subset", 5), ("subset", 9)])

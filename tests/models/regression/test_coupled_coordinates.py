@@ -121,7 +121,7 @@ def test_without_reports_coordinates_are_the_prior(kind, intercept):
                      prior=prior(lkj_eta="learned", mean_scale="learned"))
     coupled = model.reparametrised()
     coordinates = coupled.coordinates
-    assert (coordinates.coupling, coordinates.blend) == (0.0, 0.0)
+    assert (coordinates.coupling, coordinates.mean_share) == (0.0, 0.0)
     walked = points(coupled)
     point = coordinates.expand(walked)
     np.testing.assert_allclose(point.coef, np.exp(walked[:, -1:]) * walked[:, :3])
@@ -138,7 +138,7 @@ def test_a_t_prior_is_a_normal_one_of_uncertain_scale(scale):
     total = special.logsumexp(values, axis=0) + np.log(grid[1] - grid[0])
     np.testing.assert_allclose(total, student(coef)[0] + mixing_constant(3), rtol=1e-9)
     # The likely scale is the mode.
-    at, step = student.likely_log_scale(coef), 1e-5
+    at, step = student.mode_of_log_scale(coef), 1e-5
     slope = student.given_scale(coef, at)[2] + student.log_prior_of_scale(at)[1]
     np.testing.assert_allclose(slope, 0.0, atol=1e-9)
     ends = [student.given_scale(coef, x)[0] + student.log_prior_of_scale(x)[0]
@@ -157,9 +157,9 @@ def test_strength_and_width_have_the_derivatives_that_they_say():
         ends = coordinates.strength(x + step)[0], coordinates.strength(x - step)[0]
         np.testing.assert_allclose(strength * growth, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-9)
         v = np.exp(x)
-        width, widening = coordinates.width(v)
+        width, log_width_slope = coordinates.width(v)
         numeric = (coordinates.width(v + step)[0] - coordinates.width(v - step)[0]) / (2 * step)
-        np.testing.assert_allclose(width * widening, numeric, rtol=1e-5, atol=1e-9)
+        np.testing.assert_allclose(width * log_width_slope, numeric, rtol=1e-5, atol=1e-9)
         assert (width >= 1).all() and (width**2 <= min(1 + 0.4 * v.max(), 1 + information) + 1e-9).all()
 
 

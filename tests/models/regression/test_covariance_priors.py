@@ -10,7 +10,7 @@ from skldp.models.regression._covariance_priors import (
     LEARNED_VARIANCES,
     LearnedCorrelations,
     LearnedScales,
-    mixed,
+    log_mixture,
 )
 from tests.models.regression.priors import covariance_coordinates
 
@@ -87,6 +87,6 @@ def test_gradients_match_finite_differences(scale, eta):
 
 
 def test_a_mixture_of_extremes_stays_finite():
-    value, share = mixed(np.array([[-1e5, -2e5], [800.0, 800.0]]))
+    value, share = log_mixture(np.array([[-1e5, -2e5], [800.0, 800.0]]))
     np.testing.assert_allclose(value, [-1e5, 800 + np.log(2)])
     np.testing.assert_allclose(share, [[1, 0], [0.5, 0.5]])

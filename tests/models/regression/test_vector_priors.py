@@ -29,11 +29,11 @@ def test_gradients_match_finite_differences(prior):
 
 
 def test_a_fixed_scale_needs_no_other_coordinates():
-    assert isinstance(NormalPrior(0.1).radial(2, 0.1), Identity)
+    assert isinstance(NormalPrior(0.1).radial_map(2, 0.1), Identity)
 
 
 @pytest.mark.parametrize("told, most", [(np.inf, LEARNED_MEANS[-1]), (0.05, 0.05), (1e-5, 1.01 * LEARNED_MEANS[0])])
 def test_coordinates_of_learned_means_are_as_wide_as_reports_leave_them(told, most):
-    radial, least = LearnedMeans(3).radial(3, told), LEARNED_MEANS[0]
+    radial, least = LearnedMeans(3).radial_map(3, told), LEARNED_MEANS[0]
     assert np.exp(radial.log_scale) == pytest.approx(np.sqrt(least * most))
-    assert radial.spread == pytest.approx(np.log(most / least) / 3)
+    assert radial.log_std == pytest.approx(np.log(most / least) / 3)
