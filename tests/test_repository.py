@@ -8,6 +8,7 @@ import runpy
 import pytest
 
 import skldp
+from tests.test_layers import LAYERS
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.rst").read_text(encoding="utf-8")
@@ -56,3 +57,16 @@ def test_extras_agree_on_their_bounds():
 def test_the_citation_names_this_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"^version: (\S+)$", text, re.MULTILINE).group(1) == skldp.__version__
+
+
+@pytest.mark.parametrize("room, layer", LAYERS.items())
+def test_the_drawing_of_the_rooms_has_their_layers(room, layer):
+    text = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+    assert re.search(rf"^      {room}(/|\.py) +L{layer}  \S", text, re.MULTILINE), "the drawing in CONTRIBUTING.rst"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.rst", "README.rst", "SECURITY.rst", "docs/architecture.rst"])
+def test_the_files_that_a_page_names_are_there(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"``((?:skldp|tests|docs|benchmarks|examples|\.ci)/[\w/.]+|[A-Z]+\.rst)``", text)
+    assert [name for name in named if "yours" not in name and not (ROOT / name).exists()] == []
