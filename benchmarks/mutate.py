@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = {  # tests that run for a mutant of a folder
     "privacy": ["tests/privacy", "tests/mechanisms"],
     "mechanisms": ["tests/mechanisms", "tests/privacy/test_noise.py", "tests/protocols"],
-    "protocols": ["tests/protocols", "tests/test_budgets.py", "tests/test_repr.py"],
+    "protocols": ["tests/protocols", "tests/estimators/test_budgets.py", "tests/estimators/test_repr.py"],
 }
 # These take seconds: they run last, and for modules of other folders only if they mention them.
 SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_protocols", "labelled_record",

@@ -67,14 +67,6 @@ def test_the_readmes_twelve_lines_print_what_it_says():
         assert found == pytest.approx(wanted, abs=0.2)
 
 
-def test_the_readmes_test_commands_are_those_of_the_ci():
-    commands = [line.strip().removeprefix("python ") for line in (ROOT / "README.rst").read_text().split("\n")
-                if line.startswith("    python -m pytest")]
-    ran = (ROOT / ".ci" / "run").read_text().split("\n")
-    assert commands == ["-m pytest -n 2", "-m pytest -n 2 -m slow"]
-    assert all(f'"$python" {command}' in ran for command in commands)
-
-
 def test_the_picture_of_the_readme_is_there_and_small():
     assert ".. image:: docs/_static/first_posterior.png" in (ROOT / "README.rst").read_text()
     assert 0 < (ROOT / "docs" / "_static" / "first_posterior.png").stat().st_size < 60_000
