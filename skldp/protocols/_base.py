@@ -148,7 +148,6 @@ class Protocol(Counted, ABC):
         """
         return self._replace(epsilon=epsilon)
 
-    @abstractmethod
     def with_width(self, width: int) -> Self:
         """Return the same collection with the number of features that gives reports of a given width.
 
@@ -168,6 +167,11 @@ class Protocol(Counted, ABC):
         >>> MomentProtocol(epsilon=1.0).with_width(10).n_features
         2
         """
+        return self if width == self.width else self._replace(n_features=self._features_of(width))
+
+    def _features_of(self, width):
+        """Number of features of reports of this width: one for each integer, unless a protocol knows otherwise."""
+        return width
 
     def _replace(self, **changes):
         """Return the same collection with some fields changed; fields at the default for the budget stay at it."""

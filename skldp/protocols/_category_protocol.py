@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,19 +99,8 @@ class CategoryProtocol(Protocol):
         """The public categories."""
         return self.categories
 
-    def with_width(self, width: int) -> Self:
-        """Return this protocol: the width of a report does not depend on the number of columns.
-
-        Parameters
-        ----------
-        width : int
-            Number of integers in a report.
-
-        Returns
-        -------
-        CategoryProtocol
-        """
-        return self
+    def _features_of(self, width):
+        return self.n_features  # on which the width of a report does not depend
 
     @property
     def n_categories(self) -> int:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -153,19 +152,8 @@ class GradientProtocol(Protocol):
         """The two public labels of the logistic loss."""
         return self.classes
 
-    def with_width(self, width: int) -> Self:
-        """Return the same collection with the number of features that gives reports of a given width.
-
-        Parameters
-        ----------
-        width : int
-            Number of integers in a report.
-
-        Returns
-        -------
-        GradientProtocol
-        """
-        return self._replace(n_features=width - self.width + self.n_features)
+    def _features_of(self, width):
+        return width - self.width + self.n_features
 
     def start(self) -> GradientModel:
         """Return the model of the first round, with all parameters zero.

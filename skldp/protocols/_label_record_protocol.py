@@ -18,19 +18,10 @@ class LabelRecordProtocol(LabelledProtocol):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a client.
-    delta : float, default=1e-5
-        Failure probability of a client.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are clipped to it.
-    classes : tuple, default=(0, 1)
-        The two public labels, which are sorted: the first is encoded as -1 and the second as 1. Any other label is
-        replaced by one of the two at random.
     budget_split : float, default=0.5
         Share of epsilon that the label gets.
-    n_features : int, default=1
-        Length of x.
+    epsilon, delta, data_norm, classes, n_features
+        As in :class:`LabelMomentProtocol`.
 
     Notes
     -----

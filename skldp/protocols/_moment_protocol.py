@@ -109,21 +109,11 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a client.
-    delta : float, default=1e-5
-        Failure probability of a client; used by Gaussian noise, 0 for the sphere.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are clipped to it.
     classes : tuple, default=(0, 1)
         The two public labels, which are sorted: the first is encoded as -1 and the second as 1. Any other label is
         replaced by one of the two at random.
-    mechanism : {"sphere", "gaussian"}, default="sphere"
-        How the moments are randomised.
-    y_weight, intercept_weight : float, default=sqrt(1/2)
+    epsilon, delta, data_norm, mechanism, y_weight, intercept_weight, n_features
         As in :class:`MomentProtocol`.
-    n_features : int, default=1
-        Length of x.
 
     Examples
     --------

@@ -23,21 +23,13 @@ class RecordProtocol(BoundedProtocol):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Budget of a client.
-    delta : float, default=1e-5
-        Failure probability of a client.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of x; longer records are clipped to it.
-    bounds_y : tuple of float, default=(-1, 1)
-        Public interval of the response.
     y_weight : float, default=sqrt(1/2)
         Weight w of the response relative to x, which has length 1 at most. The vector :math:`(x, w\eta)` lies in a ball
         of radius :math:`\sqrt{1 + w^2}`.
     centred : bool, default=True
         Whether the midpoint of ``bounds_y`` is subtracted from the response; must be False without an intercept.
-    n_features : int, default=1
-        Length of x.
+    epsilon, delta, data_norm, bounds_y, n_features
+        As in :class:`MomentProtocol`.
 
     Notes
     -----

@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -55,26 +54,11 @@ class RegressionProtocol(Protocol):
         """Number of integers in a report."""
         return self.randomizer.width
 
-    def with_width(self, width: int) -> Self:
-        """Return the same collection with the number of features that gives reports of a given width.
-
-        Parameters
-        ----------
-        width : int
-            Number of integers in a report.
-
-        Returns
-        -------
-        RegressionProtocol
-            If no number of features gives this width, the one with the next larger width.
-        """
-        if self.width == width:
-            return self
+    def _features_of(self, width):
         n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 3)  # no report is wider than (d + 2)(d + 3) / 2 + 1
-        protocol = self._replace(n_features=n_features)
-        while protocol.width < width and protocol.n_features < min(width, MAX_FEATURES):
-            protocol = self._replace(n_features=protocol.n_features + 1)
-        return protocol
+        while n_features < min(width, MAX_FEATURES) and self._replace(n_features=n_features).width < width:
+            n_features += 1
+        return n_features
 
     def _plain(self, X, y):
         X = as_float_table(X, self.n_features)

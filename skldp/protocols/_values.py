@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -100,20 +100,6 @@ class ValueProtocol(Protocol):
     def cells(self):
         """Public cells in which reports are counted."""
         return self._scheme.cells(self)
-
-    def with_width(self, width: int) -> Self:
-        """Return the same collection with another number of columns. A report has one integer for each column.
-
-        Parameters
-        ----------
-        width : int
-            Number of integers in a report.
-
-        Returns
-        -------
-        ValueProtocol
-        """
-        return self._replace(n_features=width)
 
     @property
     def _scheme(self):

@@ -57,7 +57,7 @@ def test_the_width_of_values_is_the_number_of_columns():
 
 def test_the_width_of_categories_does_not_change_the_columns():
     protocol = CategoryProtocol(categories=(("a", 1), ("b", 2)), n_features=2)
-    assert protocol.with_width(7) is protocol
+    assert protocol.with_width(7) == protocol
 
 
 def test_labels():
