@@ -88,7 +88,7 @@ def _ones_finding(mechanism, ones, multiplicity):
     """Test how many reports have exactly, and at most, each number of ones; the records do not affect this either."""
     d, n = mechanism.n_categories, int(multiplicity.sum())
     others = np.append(bdtr(np.arange(d), d - 1, mechanism.q) if d > 1 else np.ones(1), 1.0)
-    below = (others + np.append(0.0, others[:-1])) / 2
+    below = (1 - mechanism.p) * others + mechanism.p * np.append(0.0, others[:-1])
     each = np.bincount(ones, weights=multiplicity, minlength=d + 1)
     seen = np.concatenate([each, np.cumsum(each)[:-1]])
     probability = np.clip(np.concatenate([np.diff(below, prepend=0.0), below[:-1]]), 0.0, 1.0)

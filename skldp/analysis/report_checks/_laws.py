@@ -106,11 +106,11 @@ def log_largest_subset(mechanism):
 
 def log_largest_unary(mechanism):
     """Logarithms of the largest probability of a row of bits and of the number of rows, by the number of ones."""
-    d, q = mechanism.n_categories, mechanism.q
+    d, p, q = mechanism.n_categories, mechanism.p, mechanism.q
     ones = np.arange(d + 1.0)
-    # The record's own bit is 1 with probability 1/2 > q, so a row with ones is likeliest if the record is one of them.
+    # The record's own bit is 1 with probability p > q, so a row with ones is likeliest if the record is one of them.
     others = np.maximum(ones - 1, 0)
-    value = math.log(0.5) + others * math.log(q) + (d - 1 - others) * math.log1p(-q)
+    value = np.log(np.where(ones > 0, p, 1 - p)) + others * math.log(q) + (d - 1 - others) * math.log1p(-q)
     return value + _ROUNDING, log_choose(d, ones)
 
 

@@ -11,8 +11,6 @@ import math
 import numpy as np
 
 from skldp.analysis.report_checks._bounds import Finding, log_choose
-from skldp.mechanisms._subset_selection import SubsetSelection
-from skldp.mechanisms._unary_encoding import UnaryEncoding
 
 _RATES = np.geomspace(1e-3, 20.0, 120)  # any rate gives a bound
 _MOST_CELLS = 1 << 16
@@ -52,7 +50,7 @@ def row_finding(mechanism, distinct, multiplicity, sums):
     """Test whether a row of bits is more frequent than the frequencies of its bits allow."""
     n, ones = int(multiplicity.sum()), mechanism.number_of_ones(distinct).astype(int)
     expected = _shared_counts(distinct, sums)
-    moments = _MOMENTS[type(mechanism)]
+    moments = _unary_moments if mechanism.n_ones is None else _subset_moments
     log_groups = math.log(mechanism.n_categories + 1) if mechanism.n_ones is None else 0.0
     found = (0.0, 0, 0.0)
     for size in np.unique(ones).tolist():
@@ -98,19 +96,16 @@ def _shared(n_places, n_marked, n_drawn, own, size):
 
 
 def _unary_moments(mechanism, size):
-    """As :func:`_subset_moments`; the bits are independent, and the record's own bit is 1 with probability 1/2."""
-    d, q = mechanism.n_categories, mechanism.q
-    far = 0.5 * q**size * (1 - q) ** (d - 1 - size) if size < d else 0.0
-    near = 0.5 * q ** (size - 1) * (1 - q) ** (d - size) if size else far
-    weight = (near - far) / (0.5 - q)
+    """As :func:`_subset_moments`; the bits are independent, and the record's own bit is 1 with probability p."""
+    d, p, q = mechanism.n_categories, mechanism.p, mechanism.q
+    far = (1 - p) * q**size * (1 - q) ** (d - 1 - size) if size < d else 0.0
+    near = p * q ** (size - 1) * (1 - q) ** (d - size) if size else far
+    weight = (near - far) / (p - q)
     fall = np.expm1(-weight * _RATES)
     spike = np.exp(-weight * size * _RATES) * np.expm1(_RATES)
     moments = [(1 + q * fall) ** size + far * spike]
     if size:
-        moments.append((1 + fall / 2) * (1 + q * fall) ** (size - 1) + near * spike)
+        moments.append((1 + p * fall) * (1 + q * fall) ** (size - 1) + near * spike)
     if size == d:
         del moments[0]  # all bits are ones, so no record is outside
     return weight, np.log(np.max(moments, axis=0)) + 1e-15, far - weight * q * size
-
-
-_MOMENTS: dict = {SubsetSelection: _subset_moments, UnaryEncoding: _unary_moments}
