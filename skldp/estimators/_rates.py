@@ -2,13 +2,17 @@
 
 from typing import Any
 
-from skldp._validation._parameters import check_integer, check_positive
+from skldp._validation._parameters import check_choice, check_integer, check_positive
 from skldp.analysis._planning import plan_value
 from skldp.estimators._values import BaseLDPDensity
-from skldp.exceptions import InvalidParameterError
+from skldp.mechanisms._laplace import Laplace
+from skldp.mechanisms._square_wave import SquareWave
 from skldp.models.values._families import ExponentialFamily, GeometricFamily, PoissonFamily
 from skldp.models.values._priors import BetaPrior, GammaPrior, check_prior
 from skldp.protocols._values import ValueProtocol
+
+
+_MECHANISMS = {"square_wave": SquareWave, "laplace": Laplace}  # whose likelihoods have closed forms here
 
 
 class _RateEstimator(BaseLDPDensity):
@@ -18,8 +22,7 @@ class _RateEstimator(BaseLDPDensity):
 
     def _protocol(self, n_features=None, labels=None):
         n_levels = self._n_levels()
-        if self.mechanism not in ("square_wave", "laplace"):
-            raise InvalidParameterError(f'mechanism must be "square_wave" or "laplace", got {self.mechanism!r}.')
+        check_choice(self.mechanism, "mechanism", _MECHANISMS)
         return ValueProtocol(epsilon=self.epsilon, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
                              n_levels=n_levels, window=self.window, n_features=1 if n_features is None else n_features)
 
