@@ -13,8 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from skldp import MCMC
+
 # Enough draws for a posterior mean: its Monte Carlo error is below a tenth of the posterior's width.
-SHORT = {"n_walkers": 12, "n_warmup": 80, "n_draws": 50}
+SHORT = MCMC(n_walkers=12, n_warmup=80, n_draws=50)
 # Line styles of the figures: ours, gradient descent, and methods without privacy.
 STYLES = defaultdict(lambda: "-", sgd="--", no=":", zero=":")
 

@@ -92,11 +92,11 @@ def cases():
     for mechanism in ("subset", "oue", "rr"):
         model = LDPHistogram(categories=range(16), mechanism=mechanism, **QUICK)
         made.append(Case(f"16 categories, {mechanism}", model.protocol(1), categories, model, "frequencies"))
-    for options in ({"mechanism": "sphere"}, {"mechanism": "gaussian"}, {"collect": "inputs"}):
-        model, name = LDPBayesLinearRegression(**QUICK, **options), next(iter(options.values()))
-        made.append(Case(f"linear, {name}", model.protocol(3), vectors, model, "coef"))
-        model = LDPBayesLogisticRegression(classes=(-1, 1), **QUICK, **options)
-        made.append(Case(f"logistic, {name}", model.protocol(3), labels, model, "coef"))
+    for mechanism in ("sphere", "gaussian", "records"):
+        model = LDPBayesLinearRegression(mechanism=mechanism, **QUICK)
+        made.append(Case(f"linear, {mechanism}", model.protocol(3), vectors, model, "coef"))
+        model = LDPBayesLogisticRegression(classes=(-1, 1), mechanism=mechanism, **QUICK)
+        made.append(Case(f"logistic, {mechanism}", model.protocol(3), labels, model, "coef"))
     for mechanism in ("sphere", "gaussian"):
         made.append(Case(f"gradients, {mechanism}", GradientProtocol(n_features=3, mechanism=mechanism), labels))
     return made
@@ -128,17 +128,17 @@ def honest(n_collections, largest):
 
 def effects_on(model, case):
     """Return the posterior covariances of the parameter with the effects of single reports on the log-density."""
-    theta = model.posterior_.memories[0].draws
+    theta = model.posterior_.warm_starts[0].draws
     parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in model.aggregate_.parts.items()}
     (protocol, tally), = parts.items()
-    fitted = model._influenced_models(Aggregate(parts))[0]
-    if hasattr(fitted, "report_log_likelihoods"):
+    fitted = model._models(Aggregate(parts))[0]
+    if fitted.report_log_likelihoods is not None:
         effects = fitted.report_log_likelihoods(protocol, theta)
     else:
         changed = [Aggregate({protocol: Tally(tally.n_reports, tally.sums + probe)}) for probe in protocol.directions()]
         before = fitted.log_density(theta)
-        effects = np.array([model._influenced_models(one)[0].log_density(theta) for one in changed]) - before
+        effects = np.array([model._models(one)[0].log_density(theta) for one in changed]) - before
     possible = np.isfinite(effects).all(axis=0)
     draws = np.asarray(fitted.constrain(theta)[case.parameter])[possible].reshape(possible.sum(), -1)[:, 0]
     return (draws - draws.mean()) @ effects[:, possible].T

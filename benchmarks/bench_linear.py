@@ -22,8 +22,6 @@ SEED = 20220507
 BLOCKS = ("density", "convergence", "nuts")
 CHAINS = 4
 MANY_WALKERS = 80
-# The paper's priors, for both samplers: N(0, 5 I) for coefficients, N(0, 2.5) for the signed scales, LKJ(2).
-PAPER = {"mechanism": "gaussian", "fit_intercept": False, "prior_scale": 5**0.5, "covariance_scale": 2.5}
 
 
 def records(d, n, rng):
@@ -32,6 +30,13 @@ def records(d, n, rng):
     coef = rng.normal(size=d)
     coef *= 0.6 / np.linalg.norm(coef)
     return X, X @ coef + rng.normal(scale=0.25, size=n), coef
+
+
+def paper_estimator(**options):
+    """Return an estimator with the paper's mechanism and prior, which both samplers use."""
+    from skldp import LDPBayesLinearRegression, RegressionPrior
+
+    return LDPBayesLinearRegression(mechanism="gaussian", fit_intercept=False, prior=RegressionPrior.paper(), **options)
 
 
 def convergence(dims, epsilons, sizes, **options):
@@ -101,13 +106,11 @@ def against_nuts(dims, n_clients, n_steps):
     """Compare the time to 1,000 effective draws of the worst coefficient with NUTS on the paper's formulation."""
     from _timing import print_table
 
-    from skldp import LDPBayesLinearRegression
-
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for d in dims:
             X, y, _ = records(d, n_clients, np.random.default_rng([SEED, d]))
-            model = LDPBayesLinearRegression(random_state=0, **PAPER)
+            model = paper_estimator(random_state=0)
             data, draws = Path(folder) / f"{d}.npz", Path(folder) / "draws.npz"
             np.savez(data, reports=model.privatize(X, y))
             found = {}
@@ -148,11 +151,11 @@ def comparison(title, ours, nuts, target):
 
 def sample_ours(data, draws, n_walkers):
     """Fit the reports of a file with the defaults except the number of walkers, and store the coefficients' draws."""
-    from skldp import LDPBayesLinearRegression
+    from skldp import MCMC
 
     with np.load(data) as arrays:
         reports = arrays["reports"]
-    model = LDPBayesLinearRegression(random_state=0, n_walkers=n_walkers, **PAPER)
+    model = paper_estimator(random_state=0, inference=MCMC(n_walkers=n_walkers))
     model.fit_reports(reports)
     print(f"    R-hat {model.posterior_.rhat['coef'].max():.4f}")
     # Effective sample sizes are of all draws, before thinning for storage.
@@ -169,22 +172,21 @@ def sample_nuts(data, draws, n_steps):
     import jax.numpy as jnp
     import numpyro.distributions as dist
 
-    from skldp import LDPBayesLinearRegression
-
     with np.load(data) as arrays:
         reports = arrays["reports"]
-    estimator = LDPBayesLinearRegression(**PAPER)
-    protocol = estimator._protocol_of_reports(reports)
+    estimator = paper_estimator()
+    protocol, prior = estimator._protocol_of(reports), estimator.prior
     mechanism, n = protocol.randomizer, len(reports)
     mean = protocol.mean_moments(protocol.aggregate(reports).parts[protocol])
     rows, columns = (jnp.asarray(place) for place in mechanism.places)
     isometry, d, w = jnp.asarray(mechanism._isometry), protocol.n_features, protocol.y_weight
 
     def model():
-        coef = numpyro.sample("coef", dist.Normal(jnp.zeros(d), PAPER["prior_scale"]))
-        scales = numpyro.sample("scales", dist.Normal(jnp.zeros(d), PAPER["covariance_scale"]))
+        coef = numpyro.sample("coef", dist.Normal(jnp.zeros(d), prior.coef_scale))
+        scales = numpyro.sample("scales", dist.Normal(jnp.zeros(d), prior.covariance_scale))
         sigma = numpyro.sample("sigma", dist.HalfNormal(0.5))
-        factor = scales[:, None] * (numpyro.sample("factor", dist.LKJCholesky(d, 2.0)) if d > 1 else jnp.ones((1, 1)))
+        correlations = dist.LKJCholesky(d, prior.lkj_eta)
+        factor = scales[:, None] * (numpyro.sample("factor", correlations) if d > 1 else jnp.ones((1, 1)))
         covariance = factor @ factor.T
         cross = covariance @ coef
         corner = w**2 * (coef @ cross + sigma**2)
@@ -228,7 +230,9 @@ def main():
             density((10,) if arguments.quick else (10, 20, 40), 5 if arguments.quick else 20)
         if "convergence" in arguments.blocks:
             if arguments.quick:
-                convergence((1, 5), (1.0,), (2000,), n_warmup=50, n_draws=50)
+                from skldp import MCMC
+
+                convergence((1, 5), (1.0,), (2000,), inference=MCMC(n_warmup=50, n_draws=50))
             else:
                 convergence((1, 5, 10, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6))
         if "nuts" in arguments.blocks:

@@ -16,12 +16,12 @@ from _timing import print_header, print_table
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from skldp import LDPBayesLogisticRegression
-from skldp.models.regression._logistic_records import chebyshev_slope
+from skldp import MCMC, LDPBayesLogisticRegression
+from skldp.models.regression._label_records import chebyshev_slope
 from skldp.models.regression._sigmoid import tanh_means
 
 SEED = 20220508
-BLOCKS = ("statistics", "inputs", "sigmoid")
+BLOCKS = ("moments", "records", "sigmoid")
 
 
 def records(d, n, rng):
@@ -32,7 +32,7 @@ def records(d, n, rng):
     return X, (rng.random(n) < expit(X @ coef - 0.5)).astype(int)
 
 
-def convergence(collect, dims, epsilons, sizes, **options):
+def convergence(name, dims, epsilons, sizes, **options):
     """Print the diagnostics of default fits over the grid; ``options`` shorten a smoke run."""
     rows = []
     for d in dims:
@@ -40,9 +40,8 @@ def convergence(collect, dims, epsilons, sizes, **options):
         for epsilon in epsilons:
             for size in sizes:
                 rng = np.random.default_rng([SEED, d, int(1000 * epsilon), size])
-                model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[0, 1], collect=collect, random_state=0,
-                                                   **options)
-                if collect == "statistics":
+                model = LDPBayesLogisticRegression(epsilon=epsilon, classes=[0, 1], random_state=0, **options)
+                if name == "moments":
                     aggregate = simulated_sums(model.protocol(d), X, y, size, rng)
                 else:
                     aggregate = model.aggregate(model.privatize(X[:size], y[:size]))
@@ -53,19 +52,19 @@ def convergence(collect, dims, epsilons, sizes, **options):
                     seconds = time.perf_counter() - start
                 rhat, ess = model.posterior_.rhat["coef"].max(), model.posterior_.ess["coef"].min()
                 rows.append([d, epsilon, size, rhat, ess, model.posterior_.acceptance, len(caught), seconds])
-                print(f"{collect}, d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rhat:.4f}, {seconds:.1f} s",
+                print(f"{name}, d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rhat:.4f}, {seconds:.1f} s",
                       flush=True)
     print()
     print_table(["d", "epsilon", "N", "R-hat, coef", "ESS, coef", "acceptance", "warnings", "seconds"],
                 [[f"{d}", f"{epsilon:g}", f"{size:,}", f"{rhat:.4f}", f"{ess:.0f}", f"{share:.2f}", f"{n}", f"{t:.1f}"]
                  for d, epsilon, size, rhat, ess, share, n, t in rows])
     bad, poor = max(rows, key=lambda row: row[3]), min(rows, key=lambda row: row[4])
-    print(f"{collect}: worst R-hat of a coefficient {bad[3]:.4f} (d={bad[0]}, epsilon={bad[1]:g}, N={bad[2]:,}; "
+    print(f"{name}: worst R-hat of a coefficient {bad[3]:.4f} (d={bad[0]}, epsilon={bad[1]:g}, N={bad[2]:,}; "
           f"target 1.03);\nleast effective size {poor[4]:.0f} (d={poor[0]}, epsilon={poor[1]:g}, N={poor[2]:,}; "
           "target 1,000); "
           f"{sum(row[6] for row in rows)} warnings in {len(rows)} fits; longest fit at d=8 "
           f"{max((row[7] for row in rows if row[0] == 8), default=float('nan')):.1f} s "
-          f"(target {10 if collect == 'statistics' else 60})\n")
+          f"(target {10 if name == 'moments' else 60})\n")
 
 
 def sigmoid(dims, repeats):
@@ -101,16 +100,17 @@ def main():
     arguments = parser.parse_args()
     print_header("Logistic regression", "emcee", "arviz-stats", seed=SEED)
     quick = arguments.quick
-    options = {"n_warmup": 50, "n_draws": 50} if quick else {}
+    options = {"inference": MCMC(n_warmup=50, n_draws=50)} if quick else {}
     with threadpool_limits(1):
         if "sigmoid" in arguments.blocks:
             sigmoid((2, 5, 10) if quick else (2, 5, 10, 15, 20, 30), 10 if quick else 50)
-        if "statistics" in arguments.blocks:
+        if "moments" in arguments.blocks:
             dims, epsilons, sizes = (2, 8, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6)
-            convergence("statistics", *(((2,), (1.0,), (2000,)) if quick else (dims, epsilons, sizes)), **options)
-        if "inputs" in arguments.blocks:
+            convergence("moments", *(((2,), (1.0,), (2000,)) if quick else (dims, epsilons, sizes)), **options)
+        if "records" in arguments.blocks:
             dims, epsilons = (2, 8, 20), (0.3, 1.0, 3.0, 10.0)
-            convergence("inputs", *(((2,), (3.0,), (2000,)) if quick else (dims, epsilons, (50_000,))), **options)
+            convergence("records", *(((2,), (3.0,), (2000,)) if quick else (dims, epsilons, (50_000,))),
+                        mechanism="records", **options)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ def clients(sizes, repeats, n_steps):
     from _timing import print_table
 
     from skldp import (
+        MCMC,
         LDPBayesLinearRegression,
         LDPBayesLogisticRegression,
         LDPExponential,
@@ -130,11 +131,11 @@ def clients(sizes, repeats, n_steps):
     rng = np.random.default_rng(SEED)
     X, y = regression_data(10**5, 5, rng)
     labels, categories = labels_of(X, rng), rng.integers(16, size=(10**5, 1))
-    length = {"n_warmup": n_steps, "n_draws": n_steps}
+    length = {"inference": MCMC(n_warmup=n_steps, n_draws=n_steps)}
     cases = [
         ("linear, sphere", LDPBayesLinearRegression(**length), (X, y)),
         ("linear, Gaussian moments", LDPBayesLinearRegression(mechanism="gaussian", **length), (X, y)),
-        ("linear, inputs", LDPBayesLinearRegression(collect="inputs", **length), (X, y)),
+        ("linear, noisy records", LDPBayesLinearRegression(mechanism="records", **length), (X, y)),
         ("logistic, sphere", LDPBayesLogisticRegression(classes=(0, 1), **length), (X, labels)),
         ("histogram, counts of subsets", LDPHistogram(categories=range(16), likelihood="counts", **length),
          (categories,)),
@@ -148,7 +149,7 @@ def clients(sizes, repeats, n_steps):
     for name, model, data in cases:
         model.set_params(random_state=0)
         few = model.aggregate(model.privatize(*(values[:sizes[0]] for values in data)))
-        if len(data) == 2 and model.collect == "statistics":
+        if len(data) == 2 and model.mechanism != "records":
             many = simulated_sums(model.protocol(X.shape[1]), *data, sizes[1], rng)
         else:
             many = grown(model.aggregate(model.privatize(*data)), sizes[1], rng)
@@ -242,12 +243,13 @@ def workers(n_files, n_reports, repeats):
           f"{'the same to the last digit' if same else 'DIFFERENT'}\n")
 
 
-def stream(n_clients, d, n_days, **options):
-    """Compare a warm start with a cold start after one more day of reports; ``options`` shorten a smoke run."""
+def stream(n_clients, d, n_days, n_steps=None):
+    """Compare a warm start with a cold start after one more day of reports; ``n_steps`` shortens a smoke run."""
     from _timing import print_table
 
-    from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
+    from skldp import MCMC, LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
 
+    inference = MCMC() if n_steps is None else MCMC(n_warmup=n_steps, n_draws=n_steps)
     rng = np.random.default_rng(SEED)
     X, y = regression_data(n_clients, d, rng)
     cases = [("linear", LDPBayesLinearRegression(), (X, y)),
@@ -257,7 +259,7 @@ def stream(n_clients, d, n_days, **options):
              ("Gaussian", LDPGaussian(), (X[:, :1],))]
     rows = []
     for name, model, data in cases:
-        model.set_params(random_state=0, **options)
+        model.set_params(random_state=0, inference=inference)
         reports = model.privatize(*data)
         days = np.array_split(reports, n_days)
         total = model.aggregate(days[0])
@@ -307,7 +309,7 @@ def main():
         "clients": lambda: clients((10**4, 10**8), *((1, 20) if quick else (3, 100))),
         "bytes": bytes_per_report,
         "workers": lambda: workers(*((4, 20_000, 1) if quick else (16, 250_000, 3))),
-        "stream": lambda: stream(4000, 2, 2, n_warmup=50, n_draws=50) if quick else stream(60_000, 8, 4),
+        "stream": lambda: stream(4000, 2, 2, n_steps=50) if quick else stream(60_000, 8, 4),
     }
     with threadpool_limits(1):
         for block in arguments.blocks:

@@ -27,7 +27,7 @@ from scipy.stats import binom, chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
-from skldp import LDPExponential, LDPGaussian
+from skldp import MCMC, LDPExponential, LDPGaussian
 
 SEED = 20220330
 EPSILONS = (0.1, 0.3, 0.5, 1.0, 2.0)
@@ -84,11 +84,11 @@ def fit_once(setting, mechanism, epsilon, truth, length, key):
         truth = {name: float(prior.quantile(rng.random())) for name, prior in estimator._family().priors.items()}
     records = setting.records(truth, rng)
     estimator.set_params(random_state=int(rng.integers(2**31)))
-    default_length = estimator.n_draws
-    complaints = [fit_quietly(estimator.set_params(n_draws=length or default_length), records)]
+    estimator.set_params(inference=MCMC(n_draws=length) if length else MCMC())
+    complaints = [fit_quietly(estimator, records)]
     if complaints[0] and length:
         # The same random_state gives the same reports, and the same chains, but longer.
-        complaints.append(fit_quietly(estimator.set_params(n_draws=default_length), records))
+        complaints.append(fit_quietly(estimator.set_params(inference=MCMC()), records))
     intervals = {level: estimator.posterior_.interval(level) for level in LEVELS}
     ranks = {name: (np.sum(draws < truth[name]) + 0.5) / (draws.size + 1)
              for name, draws in estimator.posterior_.draws.items()}

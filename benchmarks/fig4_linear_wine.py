@@ -22,7 +22,7 @@ from _prepare import WINE_BOUND, wine_split
 from _utility import SHORT, main
 from sklearn.linear_model import LinearRegression
 
-from skldp import LDPBayesLinearRegression, LDPSGDRegressor
+from skldp import LDPBayesLinearRegression, LDPSGDRegressor, RegressionPrior
 from skldp.models import LinearModel
 from skldp.privacy import gaussian_sigma, paper_moment_bound
 from skldp.protocols import Aggregate, MomentProtocol
@@ -31,7 +31,7 @@ from skldp.sampling import sample
 
 SEED = 20220504
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-PAPER_PRIOR = 5**0.5
+NORMAL_PRIOR = RegressionPrior(coef="normal", coef_scale=5**0.5)  # the paper's N(0, 5) of the coefficients
 METHODS = {
     "sphere": "ours: sphere, pure epsilon",
     "gaussian": "ours: Gaussian moments",
@@ -39,7 +39,7 @@ METHODS = {
     "gaussian_tight": "ours: Gaussian moments, tighter bounds of y",
     "paper_prior": "ours: Gaussian moments, prior N(0, 5)",
     "paper": "the paper's mechanism and prior",
-    "inputs": "ours: noisy records",
+    "records": "ours: noisy records",
     "sgd_sphere": "LDP-SGD, sphere, defaults",
     "sgd_gaussian": "LDP-SGD, Gaussian, defaults",
     "sgd_sphere_tuned": "LDP-SGD, sphere, tuned on the test rows",
@@ -51,7 +51,7 @@ PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_tight"
          ("gaussian_tight", "sgd_gaussian"), ("sphere", "zero"), ("gaussian", "zero")]
 PANELS = {
     "sphere, delta = 0": ["sphere", "sphere_tight", "sgd_sphere", "sgd_sphere_tuned", "no_privacy", "zero"],
-    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_tight", "paper_prior", "paper", "inputs", "sgd_gaussian",
+    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_tight", "paper_prior", "paper", "records", "sgd_gaussian",
                                      "sgd_gaussian_tuned", "no_privacy", "zero"],
 }
 TIGHT = (-1.25, 1.25)
@@ -70,7 +70,8 @@ def task(epsilon, repeat):
     public = {"epsilon": epsilon, "bounds_y": (-WINE_BOUND, WINE_BOUND), "fit_intercept": False}
 
     def bayes(**options):
-        model = LDPBayesLinearRegression(random_state=int(rng.integers(2**31)), **{**public, **SHORT, **options})
+        model = LDPBayesLinearRegression(random_state=int(rng.integers(2**31)), inference=SHORT,
+                                         **{**public, **options})
         return -rmse(y_test, model.fit(X, y).predict(X_test))
 
     def gradients(mechanism, **options):
@@ -79,7 +80,8 @@ def task(epsilon, repeat):
 
     scores = {"sphere": bayes(), "gaussian": bayes(mechanism="gaussian"), "sphere_tight": bayes(bounds_y=TIGHT),
               "gaussian_tight": bayes(bounds_y=TIGHT, mechanism="gaussian"),
-              "paper_prior": bayes(mechanism="gaussian", prior_scale=PAPER_PRIOR), "inputs": bayes(collect="inputs"),
+              "paper_prior": bayes(mechanism="gaussian", prior=NORMAL_PRIOR),
+              "records": bayes(mechanism="records"),
               "paper": -rmse(y_test, X_test @ paper_coefficients(X, y, epsilon, rng)),
               "no_privacy": -rmse(y_test, LinearRegression(fit_intercept=False).fit(X, y).predict(X_test)),
               "zero": -rmse(y_test, 0.0)}
@@ -96,7 +98,7 @@ def paper_coefficients(X, y, epsilon, rng):
     protocol = MomentProtocol(epsilon=np.inf, mechanism="gaussian", bounds_y=(-WINE_BOUND, WINE_BOUND),
                               y_weight=WINE_BOUND / 2**0.5, intercept_weight=0.0, n_features=X.shape[1])
     tally = protocol.aggregate(protocol._randomize(X, y, 0)).parts[protocol]
-    model = LinearModel(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}), prior_scale=PAPER_PRIOR)
+    model = LinearModel(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}), NORMAL_PRIOR)
     likelihood, = model.likelihoods
     order = len(likelihood.mean)
     noise = scale / np.sqrt(len(X)) * rng.standard_normal((order, order))
@@ -104,7 +106,7 @@ def paper_coefficients(X, y, epsilon, rng):
     diagonal = scale / np.sqrt(len(X)) * rng.standard_normal(order)
     likelihood.mean = likelihood.mean + noise + noise.T + np.diag(diagonal)
     likelihood.noise = scale**2
-    posterior = sample(model, seed=int(rng.integers(2**31)), **SHORT)
+    posterior = sample(model, inference=SHORT, seed=int(rng.integers(2**31)))
     return posterior.mean()["coef"]
 
 

@@ -29,7 +29,7 @@ METHODS = {
     "gaussian": "ours: Gaussian moments",
     "sphere_intercept": "ours: sphere, with intercept",
     "gaussian_intercept": "ours: Gaussian moments, with intercept",
-    "inputs": "ours: noisy records",
+    "records": "ours: noisy records",
     "sgd_sphere": "LDP-SGD, sphere, defaults",
     "sgd_gaussian": "LDP-SGD, Gaussian, defaults",
     "sgd_sphere_clip": "LDP-SGD, sphere, clip 0.5",
@@ -44,7 +44,7 @@ PAIRS = [("sphere", "sgd_sphere"), ("gaussian", "sgd_gaussian"), ("sphere_interc
 PANELS = {
     "sphere, delta = 0": ["sphere", "sphere_intercept", "sgd_sphere", "sgd_sphere_clip", "sgd_sphere_tuned",
                           "no_privacy"],
-    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_intercept", "inputs", "sgd_gaussian", "sgd_gaussian_clip",
+    "Gaussian noise, delta = 1e-5": ["gaussian", "gaussian_intercept", "records", "sgd_gaussian", "sgd_gaussian_clip",
                                      "sgd_gaussian_tuned", "no_privacy"],
 }
 GRID = [(group, eta0) for group in ("auto", 2000) for eta0 in (0.4, 1.0, 2.5)]
@@ -57,7 +57,8 @@ def task(epsilon, repeat):
     public = {"epsilon": epsilon, "classes": [-1, 1]}
 
     def bayes(**options):
-        model = LDPBayesLogisticRegression(random_state=int(rng.integers(2**31)), **public, **SHORT, **options)
+        model = LDPBayesLogisticRegression(random_state=int(rng.integers(2**31)), inference=SHORT,
+                                           **public, **options)
         return model.fit(X, y).predict_proba(X_test)[:, 1]
 
     def gradients(mechanism, **options):
@@ -72,7 +73,7 @@ def task(epsilon, repeat):
     scores = {"sphere": area(bayes(fit_intercept=False)),
               "gaussian": area(bayes(fit_intercept=False, mechanism="gaussian")),
               "sphere_intercept": area(calibrated), "gaussian_intercept": area(bayes(mechanism="gaussian")),
-              "inputs": area(bayes(fit_intercept=False, collect="inputs")),
+              "records": area(bayes(fit_intercept=False, mechanism="records")),
               "no_privacy": area(LogisticRegression(C=1000.0).fit(X, y).decision_function(X_test)),
               "calibration_error": calibration_error(calibrated, y_test > 0)}
     for mechanism in ("sphere", "gaussian"):

@@ -27,7 +27,7 @@ from scipy import special  # the module, because its functions cannot be pickled
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from skldp.models.regression._logistic_records import chebyshev_slope
+from skldp.models.regression._label_records import chebyshev_slope
 from skldp.models.regression._sigmoid import tanh_means
 
 SEED = 20220508

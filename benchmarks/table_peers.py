@@ -82,7 +82,7 @@ def wine_task(python, epsilon, repeat):
     private = {"epsilon": epsilon, "bounds_y": (-WINE_BOUND, WINE_BOUND), "fit_intercept": False, "random_state": seed}
     predictions = {
         "sklearn": LinearRegression(fit_intercept=False).fit(X, y).predict(X_test),
-        "ours": LDPBayesLinearRegression(**private, **SHORT).fit(X, y).predict(X_test),
+        "ours": LDPBayesLinearRegression(inference=SHORT, **private).fit(X, y).predict(X_test),
         "gradients": LDPSGDRegressor(mechanism="sphere", **private).fit(X, y).predict(X_test),
         "constant": np.zeros(len(y_test)),
     }
@@ -105,7 +105,7 @@ def adult_task(python, epsilon, repeat):
     private = {"epsilon": epsilon, "classes": [-1, 1], "fit_intercept": False, "random_state": seed}
     scores = {
         "sklearn": LogisticRegression(fit_intercept=False).fit(X, y).decision_function(X_test),
-        "ours": LDPBayesLogisticRegression(**private, **SHORT).fit(X, y).decision_function(X_test),
+        "ours": LDPBayesLogisticRegression(inference=SHORT, **private).fit(X, y).decision_function(X_test),
         "gradients": LDPSGDClassifier(mechanism="sphere", **private).fit(X, y).decision_function(X_test),
         "constant": np.zeros(len(y_test)),
     }

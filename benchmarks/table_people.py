@@ -30,13 +30,13 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram, required_reports
+from skldp import MCMC, LDPBayesLinearRegression, LDPGaussian, LDPHistogram, required_reports
 from skldp.privacy import paper_moment_bound, weighted_moment_sensitivity
 
 SEED = 20220511
 BLOCKS = ("people", "sensitivity", "cohorts", "plan")
-SHORT = {"n_draws": 300}
-SHORT_REGRESSION = {"n_walkers": 12, "n_warmup": 100, "n_draws": 120}
+SHORT = {"inference": MCMC(n_draws=300)}
+SHORT_REGRESSION = {"inference": MCMC(n_walkers=12, n_warmup=100, n_draws=120)}
 N_FEATURES, COEF = 3, 0.3
 
 

@@ -1,11 +1,10 @@
 """
-Auditing a mechanism, and watching naive noise fail
-===================================================
+Auditing mechanisms, and an attack on naive noise
+=================================================
 
-A mechanism with budget epsilon promises that no report is more than e^epsilon times as likely from one record as from
-another. Promises can be tested. This page audits a few mechanisms as black boxes, catches two classical mistakes, and
-then a third one that hides in the last bits of floating-point numbers.
-"""
+A mechanism with budget epsilon guarantees that no report is more than e^epsilon times as likely from one record as from
+another. This guarantee can be tested. This page audits some mechanisms as black boxes, finds two classical mistakes,
+and then a third one in the last bits of floating-point numbers. """
 
 from functools import partial
 
@@ -18,10 +17,10 @@ rng = np.random.default_rng(0)
 bounds = {}  # what each audit found: epsilon is at least this
 
 # %%
-# ``audit_epsilon`` draws reports from two records, picks the event that tells them apart best on half of the reports,
-# and counts it on the other half. Its answer is a lower bound on epsilon that is wrong once in a million times. A bound
-# above the promise is a broken promise; a bound below it proves nothing, but one that comes close shows that the audit
-# had sharp eyes.
+# ``audit_epsilon`` draws reports from two records, chooses on half of the reports the event that distinguishes the two
+# records best, and counts it on the other half. It returns a lower bound on epsilon that is wrong once in a million
+# times. A bound above the promised epsilon shows that the guarantee is broken. A bound below it proves nothing, but a
+# bound close to it shows that the audit is powerful.
 
 honest = {
     "Laplace": (Laplace(epsilon=1.0, bounds=(0, 1)), 0.0, 1.0),
@@ -53,8 +52,8 @@ for name in ("half the noise", "without clipping"):
     print(f"  {bounds[name]:5.2f}  {name}")
 
 # %%
-# Now noise of the right scale on clipped values, in ordinary floating-point numbers: a uniform number u goes through
-# the inverse of the Laplace distribution, as in NumPy's generator. The audit finds nothing wrong.
+# Now noise of the right scale on clipped values, in ordinary floating-point numbers: the inverse of the Laplace
+# distribution function at a uniform number u, as in NumPy's generator. The audit finds no mistake.
 
 
 def laplace_from_uniform(u, x):
@@ -70,8 +69,8 @@ bounds["naive floats"] = audit_epsilon(naive, 0.0, 1.0).epsilon_lower
 print(f"  {bounds['naive floats']:5.2f}  naive floats, seen as real numbers")
 
 # %%
-# But u is one of only 2^53 numbers, and rounding makes the sums from different records land on different floats. Given
-# a report, anybody can try the few u that might have led to it, and ask which records could have sent it at all.
+# But u is one of only 2^53 numbers, and because of rounding the sums from different records are different floats. Given
+# a report, anybody can try the few u that might have led to it, and find the records that could have sent it.
 
 
 def can_come_from(reports, x):
@@ -86,11 +85,11 @@ def can_come_from(reports, x):
 
 reports = naive(np.zeros(20_000))
 print(f"\nThe record 0 explains {np.mean(can_come_from(reports, 0.0)):.0%} of its own naive reports, the record 1 only "
-      f"{np.mean(can_come_from(reports, 1.0)):.0%} of them: the others give their sender away.")
+      f"{np.mean(can_come_from(reports, 1.0)):.0%} of them: the others reveal their record.")
 
 # %%
-# That is a statistic like any other, and the audit can use it. It would have to see infinitely many reports to say that
-# epsilon is infinite; twenty thousand show that it is far above 1.
+# The audit can use this as its statistic. No finite number of reports can show that epsilon is infinite, but twenty
+# thousand show that it is far above 1.
 
 
 def which_record(reports):
@@ -99,12 +98,12 @@ def which_record(reports):
 
 bounds["naive floats, last bits"] = audit_epsilon(naive, 0.0, 1.0, n_reports=20_000,
                                                   statistic=which_record).epsilon_lower
-print(f"  {bounds['naive floats, last bits']:5.2f}  naive floats, looked at to the last bit")
+print(f"  {bounds['naive floats, last bits']:5.2f}  naive floats, with all their bits")
 
 # %%
 # The mechanisms of skldp send integers on a public grid instead. Their noise is a monotone function of 127 random bits,
-# so the exact probability of every report can be found by bisecting that function, rounding errors and all: no
-# statistics, no confidence level. Every report can come from both records, and the largest ratio keeps the promise.
+# so bisecting that function gives the exact probability of every report, including rounding errors, without statistics
+# or a confidence level. Every report can come from both records, and the largest ratio is within the guarantee.
 
 mechanism = Laplace(epsilon=1.0, bounds=(0, 1))
 law = partial(laplace_noise, scale=mechanism.scale)
@@ -114,7 +113,7 @@ print(f"\nExact probabilities of {len(grid):,} reports: all possible from both r
       f"{bool((from_zero > 0).all() and (from_one > 0).all())}; epsilon = {epsilon_between(from_zero, from_one):.9f}.")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``): what the audits found, and the exact
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``): what the audits found, and the exact
 # log-ratios of the integer reports, which never leave the band.
 
 try:

@@ -2,10 +2,9 @@
 From many devices to one posterior
 ==================================
 
-A simulation calls ``fit(X, y)`` on records that somebody holds. In a deployment nobody holds them: the aggregator
-publishes a protocol, clients randomise their own record on their own device, and only the reports travel. Here the
-clients are another process, which imports nothing but ``skldp.protocols``.
-"""
+A simulation calls ``fit(X, y)`` on records that somebody holds. In a deployment nobody holds all records: the
+aggregator publishes a protocol, clients randomise their own record on their own device, and only the reports are sent.
+Here the clients are another process, which imports only ``skldp.protocols``. """
 
 import subprocess
 import sys
@@ -34,8 +33,9 @@ print(f"Protocol {protocol.id}:\n{protocol.to_json()}\n")
 # %%
 # The clients report
 # ------------------
-# Ten thousand of them, in one process for the sake of the example. Each reads the protocol, randomises its record once
-# with the operating system's entropy, and sends a row of small integers. The client's half needs NumPy and SciPy only.
+# There are ten thousand clients, all in one process to keep the example short. Each reads the protocol, randomises its
+# record once with the operating system's entropy, and sends a row of small integers. The client's side needs only NumPy
+# and SciPy.
 
 CLIENTS = """
 import sys
@@ -59,8 +59,8 @@ print(done.stdout)
 # %%
 # The aggregator fits
 # -------------------
-# Reports come from the outside world, so every row is checked against the protocol. ``on_invalid="drop"`` leaves out
-# what no honest client could have sent, and counts it.
+# Reports come from untrusted sources, so every row is checked against the protocol. ``on_invalid="drop"`` drops and
+# counts the reports that no honest client could have sent.
 
 reports, found = load_reports(folder / "monday.npz", protocol)
 print(f"Monday: {len(reports):,} reports of {reports.shape[1]} integers, "
@@ -71,8 +71,8 @@ aggregate = model.aggregate(hostile, on_invalid="drop")
 print(f"With one forged report among them: {aggregate}\n")
 
 # %%
-# An aggregate is a handful of sums. It can be stored, and what comes later is added to it; the posterior does not
-# depend on the order or on the number of machines that did the adding.
+# An aggregate is a small number of sums. It can be stored, and later reports are added to it. The posterior does not
+# depend on the order of the additions or on the number of machines.
 
 (folder / "sums.json").write_text(model.aggregate(reports).to_json())
 tuesday, _ = load_reports(folder / "tuesday.npz", protocol)
@@ -82,13 +82,13 @@ print(f"Posterior from {model.n_reports_:,} reports (truth: coef 1, -0.5, 0; int
 print(model.posterior_.summary(names=["coef", "intercept", "sigma"]), "\n")
 
 # %%
-# A trusted shuffler that takes off who sent what makes the guarantee stronger, in the central sense.
+# A trusted shuffler that removes the origin of the reports makes the guarantee stronger, in the central sense.
 
 print(f"Each client paid epsilon = {model.epsilon_:g} locally; shuffled, "
       f"{shuffled_epsilon(model.epsilon_, model.n_reports_, delta=1e-6):.2f} centrally, at delta = 1e-6.")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``).
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``).
 
 try:
     import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Which categories lead, and how sure are we?
-===========================================
+Which categories are most frequent, and how certain is that?
+============================================================
 
-Ten thousand people each have a favourite kind of music. Every one of them sends a noisy report, and we estimate how
-common each kind is. A single list of frequencies would hide how much of it is noise; a posterior tells which places of
-the ranking are settled and which are not.
+Ten thousand people each have a favourite kind of music. Each sends a noisy report, and we estimate how common each kind
+is. A list of estimates would not show how large the noise is. A posterior shows which ranks are certain and which are
+not.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from skldp import LDPHistogram, PosteriorDisplay, project_on_simplex
 
 # %%
-# The categories are public: everybody knows the list, nobody tells their own entry.
+# The list of categories is public. The category of each person is private.
 
 genres = ["pop", "rock", "hip hop", "country", "classical", "jazz", "metal", "folk", "blues", "reggae", "opera",
           "polka"]
@@ -23,10 +23,10 @@ model = LDPHistogram(epsilon=0.5, categories=genres, random_state=0).fit(favouri
 print(f"{model.n_reports_:,} reports at epsilon = {model.epsilon_:g}, by {model.mechanism_} selection.\n")
 
 # %%
-# The textbook estimate inverts the noise on average. It is unbiased, but some frequencies may come out negative; the
-# usual mending moves it to the nearest point of the simplex, which sets small categories to exactly zero and says
-# nothing about its own error. The posterior stays inside the simplex and has an interval for each category. As point
-# estimates they are about equally good; only one of them knows how good that is.
+# The textbook estimate is unbiased, but some of its frequencies may be negative. The usual correction moves it to the
+# nearest point of the simplex, which sets small categories to exactly zero and gives no standard error. The posterior
+# stays inside the simplex and has an interval for each category. As point estimates they are about equally good; only
+# the posterior also estimates its error.
 
 projected = project_on_simplex(model.point_estimate_)
 intervals = model.posterior_.interval(0.9)["frequencies"]
@@ -34,14 +34,14 @@ print("genre       truth   unbiased  projected   posterior  90 % interval")
 for row in zip(genres, truth, model.point_estimate_, projected, model.frequencies_, *intervals.T):
     print("{:10} {:6.3f} {:10.3f} {:10.3f} {:11.3f}  {:.3f} to {:.3f}".format(*row))
 covered = np.sum((intervals[:, 0] <= truth) & (truth <= intervals[:, 1]))
-print(f"\n{covered} of the {len(genres)} intervals hold the truth; nine in ten do on average.")
+print(f"\n{covered} of the {len(genres)} intervals contain the truth; nine in ten do on average.")
 estimates = {"unbiased": model.point_estimate_, "projected": projected, "posterior": model.frequencies_}
 for name, estimate in estimates.items():
     print(f"  root mean square error, {name}: {np.sqrt(np.mean((estimate - truth) ** 2)):.4f}")
 
 # %%
-# Questions about the order of the categories have answers too. Each draw of the posterior is a whole histogram, so the
-# share of draws in which a genre is among the three most frequent ones is the probability that it is.
+# The posterior also has probabilities of ranks. Each draw is a whole histogram, so the probability that a genre is
+# among the three most frequent ones is the share of draws in which it is.
 
 top = model.top_k_probability(3)
 ranks = model.rank_interval(0.9)
@@ -50,8 +50,8 @@ for genre, probability, (first, last) in zip(genres, top, ranks):
     print(f"{genre:10} {probability:17.0%}   {first} to {last}")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``): the frequencies on the left, and on the
-# right what we know about the ranks. Long bars are places that ten thousand reports cannot settle.
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``): the frequencies on the left, and on the
+# right the ranks. Long bars are ranks that ten thousand reports do not determine.
 
 try:
     import matplotlib.pyplot as plt

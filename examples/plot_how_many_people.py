@@ -2,21 +2,21 @@
 How many people does a study need?
 ==================================
 
-A town wants to know how long its people take to work. Nobody tells their time: every one of them sends a noisy report,
-once. Noise costs people, and the question before anything is collected is how many. ``required_reports`` answers it
-from what one report tells under the mechanism that will be used, and a simulation checks the answer.
+A town wants to know how long its people travel to work. Nobody reveals their time: each person sends one noisy report.
+With noise a study needs more people, so before the collection we have to know how many. ``required_reports`` computes
+the number from the information in one report under the chosen mechanism, and a simulation checks it.
 """
 
 import numpy as np
 
-from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram, required_reports
+from skldp import MCMC, LDPBayesLinearRegression, LDPGaussian, LDPHistogram, required_reports
 
 # %%
 # The plan
 # --------
-# Times lie between 0 and 120 minutes, which is public. A 90 % interval of the mean should be two minutes wide. How many
-# people that takes depends on how much their times differ, which nobody knows yet: 15 minutes is an assumption, and it
-# is worth trying others.
+# Times lie between 0 and 120 minutes, which is public. A 90 % interval of the mean should be two minutes wide. The
+# number of people depends on how much their times differ, which nobody knows yet. We assume a standard deviation of 15
+# minutes, and also try others.
 
 BOUNDS, WIDTH, STD, MEAN = (0, 120), 2.0, 15.0, 35.0
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
@@ -30,7 +30,7 @@ def people(epsilon, mechanism="square_wave", std=STD):
 
 plans = {mechanism: [people(epsilon, mechanism) for epsilon in epsilons] for mechanism in ("square_wave", "laplace")}
 without = people(np.inf)
-print(f"Without privacy {without:,} people would do. With it,\n")
+print(f"Without privacy {without:,} people are enough. With privacy:\n")
 print("epsilon  square wave      Laplace")
 for epsilon, ours, laplace in zip(epsilons, *plans.values()):
     print(f"{epsilon:7g} {ours:12,} {laplace:12,}")
@@ -40,38 +40,38 @@ print("\nAt epsilon 1, by the assumed standard deviation:",
 # %%
 # The check
 # ---------
-# A plan is a formula, and formulas can be wrong. So we hold the study twenty times, with people who are as assumed: the
-# intervals should be two minutes wide on average, and nine in ten of them should hold the truth.
+# A simulation checks the formula. We run the study twenty times, with people who are as assumed. The intervals should
+# be two minutes wide on average, and nine in ten of them should contain the truth.
 
 n = people(1.0)
 rng = np.random.default_rng(0)
 intervals = []
 for study in range(20):
     times = rng.normal(MEAN, STD, size=(n, 1))
-    model = LDPGaussian(epsilon=1.0, bounds=BOUNDS, n_draws=500, random_state=study).fit(times)
+    model = LDPGaussian(epsilon=1.0, bounds=BOUNDS, inference=MCMC(n_draws=500), random_state=study).fit(times)
     intervals.append(model.posterior_.interval(0.9)["mean"])
 intervals = np.array(intervals)
 widths = np.ptp(intervals, axis=1)
 held = (intervals[:, 0] <= MEAN) & (MEAN <= intervals[:, 1])
 print(f"\n{n:,} people at epsilon 1: intervals {widths.mean():.2f} minutes wide on average ({widths.min():.2f} to "
-      f"{widths.max():.2f}), {held.sum()} of {len(held)} hold the truth.")
+      f"{widths.max():.2f}), {held.sum()} of {len(held)} contain the truth.")
 
 # %%
 # Other questions
 # ---------------
 # The same function plans for a frequency and for a coefficient. A share of about 30 % of people who cycle, among six
 # ways to travel, in an interval of four percentage points; and the minutes that one more kilometre takes, about two, in
-# an interval of one minute, by a regression with two features. A regression sends many moments at once, and shares its
-# budget among them: it needs the most people.
+# an interval of one minute, by a regression with two features. A report of a regression has many moments, which share
+# one budget, so it needs the most people.
 
 ways = ["car", "bus", "train", "bicycle", "foot", "other"]
 cyclists = required_reports(LDPHistogram(epsilon=1.0, categories=ways), 0.04, frequency=0.3)
 model = LDPBayesLinearRegression(epsilon=1.0, data_norm=30.0, bounds_y=(0, 120))
 minutes = required_reports(model, 1.0, n_features=2, feature_std=9.0, sigma=10.0, coef=[2.0, 0.0])
-print(f"\nThe share of cyclists takes {cyclists:,} people, minutes for a kilometre {minutes:,}.")
+print(f"\nThe share of cyclists needs {cyclists:,} people, the minutes for a kilometre {minutes:,}.")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``): people over epsilon on the left, and the
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``): people over epsilon on the left, and the
 # twenty studies on the right.
 
 try:

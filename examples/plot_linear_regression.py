@@ -1,11 +1,10 @@
 """
-A private regression with honest error bars
-===========================================
+A private regression with calibrated error bars
+===============================================
 
-Fifty thousand people know what they eat and how they feel. Each sends the second moments of its own record, hidden by
-one noisy report, and we learn a regression line whose error bars know about the noise. It is an ordinary scikit-learn
-estimator: it goes into a Pipeline, and its budget can be searched over like any parameter.
-"""
+Fifty thousand people know what they eat and how they feel. Each sends one noisy report of the second moments of their
+record, and we estimate a regression line. Its error bars include the noise. It is an ordinary scikit-learn estimator:
+it works in a Pipeline, and a search can go over its budget like any parameter. """
 
 import numpy as np
 from sklearn.model_selection import cross_val_score
@@ -28,7 +27,7 @@ print(f"Each of {line.n_reports_:,} clients sent {line.protocol_.width} small in
 summary = line.posterior_.summary()
 print(summary[~summary.index.str.startswith("covariance")] if hasattr(summary, "loc") else summary)
 
-# The predictive standard deviation has both parts: the uncertainty of the line, and the noise around it.
+# The predictive standard deviation includes the uncertainty of the line and the noise around it.
 new = np.array([[10.0, 25.0], [50.0, 40.0], [90.0, 55.0]])
 mean, std = line.predict(scaler.transform(new), return_std=True)
 print("\nPredictions (the truth has a standard deviation of 1 around the line):")
@@ -36,7 +35,7 @@ for record, value, spread in zip(new, mean, std):
     truth = 5 + 0.03 * (record[0] - 50) - 0.05 * (record[1] - 40)
     print(f"  {record}: {value:.2f} +- {spread:.2f}, truth {truth:.2f}")
 
-# What does more privacy cost? Score over a grid of budgets, with the quick Gaussian approximation of the posterior.
+# How does the score depend on the budget? Here with the quick Gaussian approximation of the posterior.
 print("\nCross-validated R^2 by budget (0.52 without privacy):")
 for epsilon in (0.25, 1.0, 4.0):
     quick = LDPBayesLinearRegression(epsilon=epsilon, bounds_y=(0, 10), inference="laplace", random_state=0)

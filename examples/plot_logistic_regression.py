@@ -1,11 +1,10 @@
 """
-Private probabilities that mean what they say
-=============================================
+Private and calibrated probabilities
+====================================
 
-A classifier from one noisy report of each client. Its probabilities are averaged over the posterior, so that they know
-how uncertain the coefficients are; the intercept makes them calibrated: of the records that get a probability of 0.7,
-about seven in ten are positive.
-"""
+A classifier from one noisy report of each client. Its probabilities are averaged over the posterior, so they include
+the uncertainty of the coefficients. With an intercept they are calibrated: of the records with a probability of 0.7,
+about seven in ten are positive. """
 
 import numpy as np
 from sklearn.calibration import calibration_curve
@@ -34,9 +33,9 @@ for name, mean, std in zip("abcde", model.coef_[0], model.coef_std_[0]):
 print(f"  intercept:     {model.intercept_[0]:6.2f}\n")
 
 # %%
-# Are the probabilities right? The area under the ROC curve only asks whether the records are in the right order. The
-# Brier score is the mean squared distance between a probability and what happened, and punishes false confidence. Last,
-# the plainest test: sort the new records by their probability, and count how many of each group said yes.
+# Are the probabilities right? The area under the ROC curve depends only on the order of the records. The Brier score is
+# the mean squared distance between a probability and the outcome, and penalises overconfidence. The table is the most
+# direct test: sort the new records by their probability, and count how many of each group said yes.
 
 probability = model.predict_proba(X[test])[:, 1]
 best = 1 / (1 + np.exp(-odds[test]))
@@ -51,7 +50,7 @@ for pair in zip(predicted, observed):
     print("{:9.2f}  {:9.2f}".format(*pair))
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``): the coefficients with their intervals, and
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``): the coefficients with their intervals, and
 # the counts from above. Calibrated probabilities lie on the diagonal.
 
 try:

@@ -2,8 +2,8 @@
 People with different budgets
 =============================
 
-Some people mind more than others. Here half of the clients spend epsilon = 0.5 and half spend 2, and one posterior
-uses both: the likelihood of each report knows the noise that it carries.
+Some people want more privacy than others. Here half of the clients spend epsilon = 0.5 and half spend 2, and one
+posterior uses both: the likelihood of each report includes its own noise.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from sklearn.base import clone
 from skldp import LDPHistogram
 
 # %%
-# Answers to a question with six possible answers, and each client's budget. The budgets are public; what hides is the
-# answer.
+# Answers to a question with six possible answers, and each client's budget. The budgets are public, the answers are
+# private.
 
 truth = np.array([0.35, 0.25, 0.18, 0.12, 0.07, 0.03])
 rng = np.random.default_rng(1)
@@ -33,8 +33,8 @@ for name, fit in fits.items():
     print(f"{name:27} {np.mean(ends[:, 1] - ends[:, 0]):32.4f}    {inside} of 6   epsilon = {fit.epsilon_:g}")
 
 # %%
-# The same in a deployment: each cohort has its own protocol, and aggregates of protocols that differ in their budget
-# alone can be added.
+# The same in a deployment: each cohort has its own protocol, and aggregates can be added if their protocols differ only
+# in the budget.
 
 parts = []
 for epsilon, rows in ((0.5, slice(0, 4000)), (2.0, slice(4000, None))):
@@ -45,7 +45,7 @@ print(f"\n{sum(parts)}")
 print("the same posterior:", np.array_equal(by_hand.frequencies_, fits["both"].frequencies_))
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``).
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``).
 
 try:
     import matplotlib.pyplot as plt

@@ -2,12 +2,12 @@
 Choosing a budget with scikit-learn's tools
 ===========================================
 
-Private estimators are ordinary scikit-learn estimators. Here a linear regression goes into a Pipeline, is
-cross-validated, and its budget epsilon is searched over like any other parameter, to see what privacy costs.
+Private estimators are ordinary scikit-learn estimators. Here a linear regression is part of a Pipeline, it is
+cross-validated, and a search goes over its budget epsilon like any other parameter, to see what privacy costs.
 
-A search like this needs records, so it belongs *before* a collection: on simulated data, on public data that resemble
-what the clients hold, or on volunteers. Every client of the real collection sends one report, under one budget. Here
-every fit asks everybody again, and a ledger adds up what that would have cost.
+Such a search needs records, so run it *before* a collection: on simulated data, on public data that resemble the
+clients' records, or on the records of volunteers. Every client of the real collection sends one report, under one
+budget. Here every fit asks everybody again, and a ledger adds up what that would have cost.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ from skldp import BoundedScaler, LDPBayesLinearRegression, PrivacyUtilityDisplay
 from skldp.privacy import Ledger
 
 # %%
-# What a pilot study might look like: age, working hours and sleep of fifty thousand people, and a score of how well
-# they feel between 0 and 10.
+# A simulated pilot study: age, working hours and sleep of fifty thousand people, and a score between 0 and 10 of how
+# well they feel.
 
 rng = np.random.default_rng(0)
 lowest, highest = [18, 0, 3], [90, 60, 11]
@@ -29,8 +29,8 @@ y = np.clip(6 - 0.03 * (X[:, 0] - 54) - 0.04 * (X[:, 1] - 30) + 0.5 * (X[:, 2] -
 
 # %%
 # A scaler that learns from the data, such as ``StandardScaler``, would publish its means and variances without any
-# noise. ``BoundedScaler`` uses public bounds instead, and puts every record into the ball that the regression asks for.
-# The Gaussian approximation of the posterior takes milliseconds, which is what a search wants.
+# noise. ``BoundedScaler`` uses public bounds instead, and maps every record into the ball that the regression needs.
+# The Gaussian approximation of the posterior takes milliseconds, which suits a search.
 
 model = make_pipeline(
     BoundedScaler(bounds=(lowest, highest)),
@@ -60,15 +60,15 @@ for params, score in sorted(zip(found["params"], found["mean_test_score"]), key=
     print(f"{epsilon:7g}   {mechanism:9}   {score:.3f}")
 
 # %%
-# The winner says what its own fit costs, and knows nothing of the other fifty. The ledger does: had these been the
-# clients' own records, the search would have left them with hardly any privacy.
+# ``epsilon_`` of the best estimator is the cost of its own fit, without the other fifty. The ledger counts all of them:
+# if these were the clients' own records, the search would leave them with hardly any privacy.
 
 print(f"\nepsilon of the best estimator: {search.best_estimator_[-1].epsilon_:g}")
 print(spent.summary())
 
 # %%
-# More budget is always better for the score, so the "best" epsilon of a search is the largest. The question is rather
-# the other way round: which is the smallest budget that is good enough?
+# A larger budget always gives a better score, so the "best" epsilon of a search is the largest. The useful question is:
+# which is the smallest budget that is good enough?
 
 enough = 0.95 * reference
 good = [params["ldpbayeslinearregression__epsilon"]
@@ -77,7 +77,7 @@ print(f"\nWith {len(X):,} people, epsilon = {min(good):g} is the smallest of the
       if good else f"\nWith {len(X):,} people, none of these budgets keeps 95 % of the score without privacy.")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``). The noise of a fold is drawn once for each
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``). The noise of a fold is drawn once for each
 # budget, so the curves are not smooth; the bars are standard errors over the folds.
 
 try:

@@ -2,8 +2,8 @@
 A first private posterior
 =========================
 
-Twenty thousand people know their height. Each sends one small integer that hides it, and we learn the mean and the
-spread from those integers alone.
+Twenty thousand people know their height. Each sends one small integer, a noisy report, and we estimate the mean and the
+standard deviation from these integers alone.
 """
 
 import time
@@ -13,17 +13,17 @@ import numpy as np
 from skldp import LDPGaussian, PosteriorDisplay
 
 # %%
-# What the clients hold. Nobody ever sees these numbers but their owners.
+# The clients' records. Only their owners ever see these numbers.
 
 heights = np.random.default_rng(0).normal(172.0, 9.0, size=(20_000, 1))
 
 # %%
-# The bounds are public: chosen from general knowledge, never from the data.
+# The bounds are public. They are chosen from general knowledge, never from the data.
 
 model = LDPGaussian(epsilon=1.0, bounds=(120, 220))
 
 # %%
-# One report each, randomised on the client's own device with the operating system's entropy.
+# One report of each client, randomised on its own device with the operating system's entropy.
 
 reports = model.privatize(heights)
 print(f"A height of {heights[0, 0]:.1f} cm became the report {reports[0, 0]}, "
@@ -32,7 +32,7 @@ print(f"Every report is at most e^{model.epsilon:g} = {np.exp(model.epsilon):.2f
       f"as from any other.\n")
 
 # %%
-# The aggregator's half: the mechanism is part of the likelihood.
+# The aggregator's side: the mechanism is part of the likelihood.
 
 start = time.perf_counter()
 model.fit_reports(reports)
@@ -44,7 +44,7 @@ low, high = model.posterior_.interval(0.9)["mean"]
 print(f"\nWith 90 % probability the mean height lies between {low:.1f} and {high:.1f} cm.")
 
 # %%
-# A picture, where matplotlib is installed (``pip install "skldp[plot]"``).
+# A picture, if matplotlib is installed (``pip install "skldp[plot]"``).
 
 try:
     import matplotlib.pyplot as plt
