@@ -115,10 +115,10 @@ class LaplaceCells(Cells):
 
     @cached_property
     def sizes(self):
-        """Factor from the density at a centre to the probability of its cell."""
+        """Factors that turn the density at a centre into the probability of its cell."""
         lower, upper = self.mechanism.bounds
         unit = (upper - lower) / self.mechanism.n_levels
-        # An exponential tail has the probability of its density at the bound times the scale.
+        # The probability of an exponential tail is its density at the bound times the scale.
         return np.concatenate([[self.noise_scale], unit * np.diff(self.edges), [self.noise_scale]])
 
     @cached_property
@@ -170,7 +170,7 @@ class GaussianCells(Cells):
 
     @property
     def sizes(self):
-        """Factor from the density at a centre to the probability of its cell."""
+        """Factors that turn the density at a centre into the probability of its cell."""
         return np.full(self.n_cells, self.centres[1] - self.centres[0])
 
     @property

@@ -1,4 +1,4 @@
-"""A client that counts the budget it spends, and reports the same record only once."""
+"""A client that counts the budget it spends, and repeats its report for the same record."""
 
 import math
 import os
@@ -204,7 +204,8 @@ def _split_response(protocol, record, y):
         if has_response and y is None and "y" in columns:
             y = flat([columns.pop("y")])
         values = list(columns.values())
-        # If all values are lists, this is a table, whose shape raises an error. A single list is a missing value.
+        # If all values are lists, they are rows of a table, whose shape is checked. A list among other values counts
+        # as a missing value.
         return values if all(map(is_row, values)) else [flat(values)], y
     is_list = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
     if has_response and y is None and is_list and len(record) == protocol.n_features + 1:

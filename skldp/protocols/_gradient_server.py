@@ -1,4 +1,4 @@
-"""Client and server of private gradient descent: a client sends one report, the server steps along their mean."""
+"""Client and server of private gradient descent: a client sends one report, the server steps with their mean."""
 
 import math
 from collections.abc import Iterable
@@ -85,7 +85,7 @@ class GradientClient:
 
 
 class GradientServer:
-    r"""Server of private gradient descent: it sends a model, collects a group's reports, and steps along their mean.
+    r"""Server of private gradient descent: it sends a model, collects a group's reports, and steps with their mean.
 
     Parameters
     ----------

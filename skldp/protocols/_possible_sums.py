@@ -6,7 +6,7 @@ import numpy as np
 
 from skldp.exceptions import InvalidReportError
 
-_N_DEVIATIONS = 11.0  # a sum of Gaussian noise is more standard deviations from its mean once in 1e26 sums
+_N_DEVIATIONS = 11.0  # standard deviations; a sum of Gaussian noise exceeds this once in 1e26 sums
 _BLOCK_ROWS = 1 << 20  # rows whose sums fit in int64 for any budget, because entries of reports are below 2**43
 
 

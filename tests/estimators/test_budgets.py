@@ -1,4 +1,4 @@
-"""Personal budgets: cohorts side by side, in fit and through scikit-learn's metadata routing."""
+"""Personal budgets: cohorts in one fit, also through scikit-learn's metadata routing."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_fit_is_the_sum_of_the_cohorts(name):
 @pytest.mark.parametrize("name, attribute", [("gaussian", "mean"), ("histogram, rows", "frequencies"),
                                              ("histogram, counts", "frequencies"), ("histogram, rr", "frequencies"),
                                              ("linear", "coef"), ("logistic", "coef")])
-def test_a_mixed_population_knows_more_than_either_cohort(name, attribute):
+def test_two_cohorts_have_a_narrower_posterior_than_either(name, attribute):
     estimator = clone(CASES[name][0])
     data = tuple(np.concatenate([values] * 15) for values in CASES[name][1])
     budgets = np.where(np.arange(45_000) % 2, 6.0, 3.0)
@@ -46,18 +46,18 @@ def test_a_mixed_population_knows_more_than_either_cohort(name, attribute):
     (LDPGaussian(random_state=0, inference="laplace"), lambda rng, n: rng.normal(size=(n, 1))),
     (LDPHistogram(categories=range(8), likelihood="counts", random_state=0, inference="laplace"),
      lambda rng, n: rng.choice(8, size=(n, 1)))])
-def test_half_at_one_half_and_half_at_four(estimator, draw):
+def test_clients_with_a_small_budget_still_narrow_the_posterior(estimator, draw):
     X = draw(np.random.default_rng(0), 20_000)
     budgets = np.where(np.arange(20_000) % 2, 4.0, 0.5)
     widths = []
     for rows in (budgets > 0, budgets == 4.0, budgets == 0.5):
-        spread = estimator.fit(X[rows], sample_epsilon=budgets[rows]).posterior_.std()
-        widths.append(np.mean(next(iter(spread.values()))))
-    # The careful half has a few per cent of the information of the other, and it counts.
+        std = estimator.fit(X[rows], sample_epsilon=budgets[rows]).posterior_.std()
+        widths.append(np.mean(next(iter(std.values()))))
+    # The half with the small budget has a few per cent of the information of the other half.
     assert 0.97 * widths[1] < widths[0] < widths[1] < 0.2 * widths[2]
 
 
-def test_one_budget_for_all_is_the_parameter():
+def test_equal_personal_budgets_are_the_same_as_the_parameter():
     estimator, data = CASES["gaussian"]
     plain = clone(estimator).set_params(epsilon=2.0).fit(*data)
     personal = clone(estimator).fit(*data, sample_epsilon=np.full(3000, 2.0))
@@ -73,12 +73,12 @@ def test_one_budget_for_all_is_the_parameter():
     ([-1.0] + [1.0] * 9, "sample_epsilon must be positive"),
     ([50.0] + [1.0] * 9, "above 20"),
 ])
-def test_bad_budgets(budgets, message):
+def test_bad_budgets_are_refused(budgets, message):
     with pytest.raises(InvalidParameterError, match=message):
         LDPGaussian().fit(np.zeros((10, 1)), sample_epsilon=budgets)
 
 
-def test_too_many_budgets():
+def test_too_many_distinct_budgets_are_refused():
     X = np.zeros((40, 1))
     with pytest.raises(InvalidParameterError, match="33 distinct values.*Round"):
         LDPGaussian().fit(X, sample_epsilon=1 + np.minimum(np.arange(40), 32) / 100)

@@ -1,4 +1,4 @@
-"""LDPHistogram, as a user sees it."""
+"""Public behaviour of LDPHistogram."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ def test_posterior_covers_the_truth(mechanism, likelihood):
     assert np.abs(model.point_estimate_ - SHARES).max() < 0.1
 
 
-def test_two_categories_under_randomised_response_are_a_beta_posterior_by_quadrature():
+def test_posterior_of_two_categories_by_quadrature():
     model = LDPHistogram(categories=[0, 1], mechanism="rr", epsilon=1.0, concentration=2.0, random_state=0)
     x = np.random.default_rng(0).integers(2, size=(400, 1)) * (np.arange(400)[:, None] % 3 > 0)
     model.fit_reports(reports := model.privatize(x))
@@ -72,7 +72,7 @@ def test_without_reports_the_posterior_is_the_prior():
         np.testing.assert_allclose(model.frequencies_std_, beta(2, 6).std(), rtol=0.1)
 
 
-def test_counts_agree_with_exact():
+def test_the_counts_likelihood_agrees_with_the_exact_one():
     reports = histogram(mechanism="oue").privatize(X)
     exact, counts = (histogram(mechanism="oue", likelihood=how).fit_reports(reports) for how in ("exact", "counts"))
     assert (exact.likelihood_, counts.likelihood_) == ("exact", "counts")
@@ -112,13 +112,13 @@ def test_categories_of_any_kind_keep_their_order(categories):
     assert len(model.frequencies_) == len(categories)
 
 
-def test_pandas_categoricals():
+def test_pandas_categoricals_are_accepted():
     frame = pd.DataFrame({"pet": pd.Categorical(X[:, 0], categories=PETS)})
     model = histogram(inference="laplace", categories=frame["pet"].cat.categories).fit(frame)
     assert model.feature_names_in_.tolist() == ["pet"]
 
 
-def test_a_row_is_a_category():
+def test_rows_of_several_columns_are_categories():
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.integers(2, size=3000), rng.integers(2, size=3000)])
     model = LDPHistogram(categories=[(0, 0), (0, 1), (1, 0), (1, 1)], epsilon=4.0, random_state=0).fit(rows)
@@ -128,13 +128,13 @@ def test_a_row_is_a_category():
     assert model.fit_reports(model.privatize(rows)).n_reports_ == 3000
 
 
-def test_categories_read_off_the_data_warn():
+def test_categories_taken_from_the_data_warn():
     with pytest.warns(PrivacyLeakWarning, match="Pass categories="):
         model = LDPHistogram(inference="laplace", random_state=0).fit(X)
     assert model.categories_.tolist() == PETS
 
 
-def test_protocol_travels_and_the_client_never_raises():
+def test_a_protocol_survives_json_and_the_client_never_raises():
     text = histogram().protocol().to_json()
     client = Protocol.from_json(text)
     assert client == histogram().protocol() and isinstance(client, CategoryProtocol)
@@ -144,7 +144,7 @@ def test_protocol_travels_and_the_client_never_raises():
     assert Protocol.from_json(tuples.to_json()) == tuples
 
 
-def test_hostile_reports():
+def test_hostile_reports_are_refused_or_dropped():
     model = histogram(inference="laplace")
     reports = model.privatize(X).astype(np.int64)
     hostile = np.vstack([reports, [[1, 1, 1, 1]], [[0, 0, 0, 0]], [[9, 0, 0, 0]]])
@@ -158,7 +158,7 @@ def test_hostile_reports():
         model.fit_reports(reports.astype(float))
 
 
-def test_cohorts():
+def test_cohorts_with_other_budgets():
     low, high = histogram(epsilon=0.5), histogram(epsilon=4.0)
     both = low.aggregate(low.privatize(X[:3000])) + high.aggregate(high.privatize(X[3000:]))
     model = histogram().fit_reports(both)
@@ -177,7 +177,7 @@ def test_bad_parameters_raise_in_fit(parameters, message):
         histogram(**parameters).fit(X)
 
 
-def test_exact_needs_rows():
+def test_the_exact_likelihood_needs_rows():
     counted = histogram(mechanism="oue", likelihood="counts")
     aggregate = counted.aggregate(counted.privatize(X))
     with pytest.raises(InvalidParameterError, match="kept their counts only"):

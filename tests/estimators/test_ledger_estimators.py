@@ -1,4 +1,4 @@
-"""Everything that randomises records is counted, in every process; and what scikit-learn's wrappers spend."""
+"""The ledger counts all randomisation of records in every process, also inside scikit-learn's wrappers."""
 
 import copy
 import inspect
@@ -49,7 +49,7 @@ quiet_fork = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 class Names(dict):
-    """What the lines of the guide may use: the names above and those of scikit-learn's modules."""
+    """Names for the expressions of the guide: those above and those of scikit-learn's modules."""
 
     modules = (calibration, compose, decomposition, ensemble, feature_selection, linear_model, model_selection,
                multiclass, multioutput, pipeline)
@@ -59,7 +59,7 @@ class Names(dict):
 
 
 def guide_lines():
-    """Expressions in the table of the guide, with what it says they spend."""
+    """Expressions in the table of the guide, with the budgets that it states."""
     page = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "accounts.rst"
     return re.findall(r"^``(.+)`` +([\d.]+) +([\d.]+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
@@ -77,7 +77,7 @@ def test_the_guide_has_a_table():
 
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
-def test_every_estimator_counts(estimator):
+def test_every_estimator_is_counted(estimator):
     records, response = (np.arange(40.0)[:, None] % 4) / 4, np.arange(40) % 2
     estimator, calls = clone(estimator), 1
     with Ledger() as spent:
@@ -96,7 +96,7 @@ def test_every_estimator_counts(estimator):
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("transformer", [one for one in TRANSFORMERS if hasattr(one, "epsilon")],
                          ids=lambda one: type(one).__name__)
-def test_every_perturber_counts(transformer):
+def test_every_perturber_is_counted(transformer):
     records = np.arange(40.0)[:, None] % 4
     with Ledger() as spent:
         fitted = clone(transformer).fit(records)
@@ -107,7 +107,7 @@ def test_every_perturber_counts(transformer):
     assert f"delta {2 * fitted.delta_:.3g}" in spent.summary()
 
 
-def test_every_protocol_counts():
+def test_every_protocol_is_counted():
     kinds = {kind for kind in KINDS.values() if kind.__module__.startswith("skldp.") and not inspect.isabstract(kind)}
     assert kinds
     for kind in kinds:
@@ -155,7 +155,7 @@ def test_a_fit_with_personal_budgets_or_in_groups_is_one_call():
     assert (spent.largest, spent.upper) == (1.0, 1.0) and "600 rows" in spent.summary()
 
 
-def test_reports_and_predictions_cost_nothing():
+def test_fitting_reports_and_predicting_cost_nothing():
     model = skldp.LDPGaussian(inference="laplace")
     reports = model.privatize(X)
     with Ledger() as spent:
@@ -165,7 +165,7 @@ def test_reports_and_predictions_cost_nothing():
     assert spent.upper == 0.0
 
 
-def test_no_noise_is_an_infinite_budget():
+def test_a_fit_without_noise_spends_an_infinite_budget():
     with Ledger() as spent:
         skldp.LDPSGDRegressor(epsilon=np.inf).fit(X, y)
     assert spent.largest == np.inf
@@ -176,20 +176,20 @@ def search(estimator, prefix="", **options):
 
 
 @pytest.mark.parametrize("estimator", [linear, skldp.LDPGaussian(inference="laplace")], ids=["y", "no y"])
-def test_a_grid_search_spends_34_where_the_winner_says_4(estimator):
+def test_a_grid_search_spends_more_than_its_best_estimator(estimator):
     with Ledger() as spent:
         found = search(estimator).fit(X[:, :1], y)
     assert spent.largest == 30 + found.best_estimator_.epsilon_
     assert spent.upper == 37.5 + found.best_estimator_.epsilon_
 
 
-def fit_and_tell(seed):
-    """A task that builds its own estimator, so that nothing of the package is sent to its process."""
+def fit_in_worker(seed):
+    """Task that builds its own estimator, so that nothing of the package is sent to its process."""
     time.sleep(0.01)
     return skldp.LDPSGDRegressor(random_state=seed).fit(X, y).epsilon_
 
 
-def test_workers_that_were_running_before_are_counted():
+def test_workers_started_before_the_ledger_are_counted():
     joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(time.sleep)(0.1) for _ in range(4))
     with Ledger() as spent:
         found = search(regressor, n_jobs=2).fit(X, y)
@@ -216,20 +216,20 @@ def test_a_pipeline_with_pca_is_bounded_by_the_sum_over_calls():
 @quiet_fork
 def test_forked_workers_are_counted():
     with Ledger() as spent, multiprocessing.get_context("fork").Pool(2) as pool:
-        pool.map(fit_and_tell, range(6), chunksize=1)
+        pool.map(fit_in_worker, range(6), chunksize=1)
     assert spent.largest == spent.upper == 6.0
 
 
 @needs_fork
 @quiet_fork
-def test_older_workers_are_counted_from_the_first_estimator_that_they_are_sent():
+def test_older_workers_are_counted_after_they_receive_an_estimator():
     with multiprocessing.get_context("fork").Pool(1) as pool:
         with Ledger() as spent:
             pool.apply(regressor.fit, (X, y))
-            pool.apply(fit_and_tell, (0,))
+            pool.apply(fit_in_worker, (0,))
         assert spent.largest == 2.0
         with pytest.warns(UserWarning, match="could not see 1 child"), Ledger() as spent:
-            pool.apply(fit_and_tell, (0,))
+            pool.apply(fit_in_worker, (0,))
             pool.apply(protocols.ValueProtocol(n_features=3).privatize, (X,))
         assert spent.largest == 1.0 and "could not see 1 child" in spent.summary()
 
@@ -238,7 +238,7 @@ PICKLED = [skldp.LDPSGDRegressor(), skldp.LDPGaussian(), skldp.SpherePerturber()
 
 
 @pytest.mark.parametrize("one", PICKLED + [skldp.LDPSGDRegressor().fit(X, y)], ids=lambda one: type(one).__name__)
-def test_pickles_are_as_before_and_carry_nothing_away(one):
+def test_pickles_are_unchanged_outside_a_ledger(one):
     before = pickle.dumps(one)
     with Ledger() as spent:
         inside = pickle.dumps(one)
@@ -250,17 +250,17 @@ def test_pickles_are_as_before_and_carry_nothing_away(one):
     assert vars(later).keys() == vars(one).keys() and pickle.dumps(later) == pickle.dumps(pickle.loads(before))
 
 
-def test_a_pickle_that_nobody_opens_is_told_of():
+def test_an_unopened_pickle_warns():
     with pytest.warns(UserWarning, match="could not see what became of 1 pickled"), Ledger() as spent:
         pickle.dumps(clone(regressor))
     assert "could not see what became of 1 pickled" in spent.summary()
 
 
-def test_a_pickle_opened_on_another_machine_is_told_of(monkeypatch):
+def test_a_pickle_opened_on_another_machine_warns(monkeypatch):
     with pytest.warns(UserWarning, match="could not see what became of"), Ledger() as spent:
         sent = pickle.dumps(regressor)
         monkeypatch.setattr("skldp.privacy._spending.open_ledgers", [])  # as if this were another process
-        monkeypatch.setattr("skldp.privacy._spool.Spool.find", lambda folder: None)  # without such a folder
+        monkeypatch.setattr("skldp.privacy._spool.Spool.find", lambda folder: None)  # without the ledger's folder
         pickle.loads(sent).fit(X, y)
         monkeypatch.undo()
     assert spent.upper == 0.0

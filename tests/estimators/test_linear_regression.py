@@ -1,4 +1,4 @@
-"""LDPBayesLinearRegression, as a user sees it."""
+"""Public behaviour of LDPBayesLinearRegression."""
 
 import pickle
 
@@ -42,7 +42,7 @@ def response(case):
 
 @everyone
 def test_fit_is_privatize_then_fit_reports(case):
-    """With more clients than one chunk holds."""
+    """With more clients than fit in one chunk."""
     whole = regression(case, random_state=3).fit(X, response(case))
     apart = regression(case, random_state=3)
     reports = apart.privatize(X, response(case))
@@ -74,7 +74,7 @@ def test_reports_in_every_form(case):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "gaussian without intercept"])
-def test_posterior_covers_the_truth_and_is_diagnosed(case):
+def test_posterior_covers_the_truth_and_has_diagnostics(case):
     model = regression(case, epsilon=20.0, inference="mcmc", n_draws=300).fit(X, response(case))
     interval = model.posterior_.interval(0.9995)
     truth = {"coef": COEF, "intercept": INTERCEPT, "sigma": SIGMA, "covariance": 0.22**2 * np.eye(2)}
@@ -94,7 +94,7 @@ def test_posterior_covers_the_truth_and_is_diagnosed(case):
 
 
 @everyone
-def test_what_each_client_paid(case):
+def test_budget_and_counts_of_a_fit(case):
     model = regression(case, epsilon=2.0, delta=1e-7).fit(X, Y)
     assert (model.epsilon_, model.n_reports_, model.n_rejected_) == (2.0, 17_000, 0)
     assert model.delta_ == (0.0 if case.startswith("sphere") else 1e-7)
@@ -106,8 +106,8 @@ def test_what_each_client_paid(case):
 @pytest.mark.parametrize("case, inference", [*((case, "laplace") for case in CASES),
                                              ("sphere", MCMC(n_draws=300, n_walkers=16)),
                                              ("inputs", MCMC(n_draws=300, n_walkers=16))])
-def test_without_noise_the_posterior_is_that_of_least_squares(case, inference):
-    """Asymptotically: the moments are taken to be normal, and 17,000 clients are many."""
+def test_without_noise_the_posterior_agrees_with_least_squares(case, inference):
+    """Only asymptotically, because the model treats the moments as normal; 17,000 clients are enough."""
     intercept = "without" not in case
     y = response(case)
     model = regression(case, epsilon=np.inf, inference=inference).fit(X, y)
@@ -128,7 +128,7 @@ def test_without_noise_the_posterior_is_that_of_least_squares(case, inference):
 
 
 @everyone
-def test_other_units_of_the_data_change_the_units_of_the_result(case):
+def test_results_scale_with_the_units_of_the_data(case):
     """The same integers under another protocol: clients in other units, or with a shifted response."""
     plain = regression(case)
     aggregate = plain.aggregate(plain.privatize(X, response(case)))
@@ -148,7 +148,7 @@ def test_other_units_of_the_data_change_the_units_of_the_result(case):
 
 
 @everyone
-def test_clients_in_other_units_send_the_same(case):
+def test_reports_do_not_depend_on_the_units_of_the_data(case):
     shift = 0.0 if "without" in case else 40.0
     one = regression(case, epsilon=np.inf).privatize(X[:500], Y[:500]).astype(int)
     other = regression(case, epsilon=np.inf, data_norm=5.0, bounds_y=(shift - 10, shift + 10))
@@ -158,7 +158,7 @@ def test_clients_in_other_units_send_the_same(case):
 
 
 def test_bounds_that_are_not_symmetric_without_an_intercept():
-    """Zero stays zero: a response is divided by the largest absolute value that the bounds allow."""
+    """The response is divided by the larger absolute bound, so that zero stays zero."""
     model = regression("sphere without intercept", epsilon=np.inf, bounds_y=(-1, 3)).fit(X, CENTRED)
     assert (model.protocol_.y_offset, model.protocol_.y_scale) == (0.0, 3.0)
     np.testing.assert_allclose(model.coef_, COEF, atol=0.02)
@@ -202,15 +202,15 @@ def test_laplace_inference_agrees_and_has_no_diagnostics():
     assert np.isnan(quick.posterior_.rhat["coef"]).all() and np.isnan(quick.posterior_.ess["coef"]).all()
 
 
-def test_more_budget_or_people_say_more():
+def test_more_budget_or_clients_narrow_the_posterior():
     few, many = (regression(epsilon=4.0).fit(X[:n], Y[:n]) for n in (1000, 17_000))
-    rich = regression(epsilon=16.0).fit(X, Y)
-    assert (few.coef_std_ > many.coef_std_).all() and (many.coef_std_ > rich.coef_std_).all()
-    assert (rich.coef_std_ < regression("gaussian", epsilon=4.0).fit(X, Y).coef_std_).all()
+    large = regression(epsilon=16.0).fit(X, Y)
+    assert (few.coef_std_ > many.coef_std_).all() and (many.coef_std_ > large.coef_std_).all()
+    assert (large.coef_std_ < regression("gaussian", epsilon=4.0).fit(X, Y).coef_std_).all()
 
 
 @pytest.mark.parametrize("case", ["sphere", "inputs"])
-def test_priors_reach_the_posterior(case):
+def test_priors_affect_the_posterior(case):
     reports = regression(case, epsilon=0.3).privatize(X[:200], Y[:200])
     narrow = regression(case, epsilon=0.3, coef="normal", coef_scale=1e-3).fit_reports(reports)
     assert np.abs(narrow.coef_).max() < 5e-3 and narrow.coef_std_.max() < 2e-3
@@ -219,8 +219,8 @@ def test_priors_reach_the_posterior(case):
 
 
 @pytest.mark.parametrize("case", ["sphere", "gaussian", "inputs"])
-def test_columns_that_are_known_to_be_centred_tell_more(case):
-    """The mean of x need not be learned then: an intercept is as sure as the mean of y."""
+def test_a_small_mean_scale_narrows_the_intercept(case):
+    """For centred columns the mean of x need not be learned: the intercept is as precise as the mean of y."""
     centred = X - X.mean(axis=0)
     reports = regression(case, epsilon=4.0).privatize(centred, Y)
     plain = regression(case, epsilon=4.0).fit_reports(reports)
@@ -231,7 +231,7 @@ def test_columns_that_are_known_to_be_centred_tell_more(case):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("case", ["sphere", "inputs"])
-def test_a_learned_scale_of_the_means_comes_close_to_one_that_is_told(case):
+def test_a_learned_mean_scale_is_nearly_as_good_as_a_known_one(case):
     sampling = {"inference": "mcmc", "n_warmup": 100, "n_draws": 100, "epsilon": 4.0}
     reports = regression(case, epsilon=4.0).privatize(X - X.mean(axis=0), Y)
     width = {scale: regression(case, mean_scale=scale, **sampling).fit_reports(reports).posterior_.std()["intercept"]
@@ -239,7 +239,7 @@ def test_a_learned_scale_of_the_means_comes_close_to_one_that_is_told(case):
     assert width[1e-3] < 1.1 * width["learned"] and width["learned"] < width[0.5]
 
 
-def test_weights_reach_the_protocol():
+def test_weights_are_passed_to_the_protocol():
     model = regression(y_weight=0.5, intercept_weight=0.9)
     assert (model.protocol(3).y_weight, model.protocol(3).intercept_weight) == (0.5, 0.9)
     assert regression("sphere without intercept", intercept_weight=0.9).protocol(3).intercept_weight == 0.0
@@ -248,14 +248,14 @@ def test_weights_reach_the_protocol():
 
 @everyone
 @pytest.mark.parametrize("d", [1, 2, 3, 7])
-def test_the_number_of_features_is_read_off_the_reports(case, d):
+def test_the_number_of_features_is_found_from_the_reports(case, d):
     model = regression(case)
     reports = model.privatize(np.zeros((5, d)), np.zeros(5))
     assert model.aggregate(reports).protocol.n_features == d
     assert model.fit(X, Y).aggregate(reports).protocol.n_features == d, "also after a fit with another number"
 
 
-def test_pandas_in():
+def test_pandas_input():
     frame = pd.DataFrame(X, columns=["age", "income"])
     model = regression().fit(frame, pd.Series(Y))
     assert model.feature_names_in_.tolist() == ["age", "income"] and model.n_features_in_ == 2
@@ -301,7 +301,7 @@ def test_sample_posterior():
 
 
 @everyone
-def test_protocol_travels(case):
+def test_the_protocol_survives_json(case):
     model = regression(case)
     client = Protocol.from_json(model.protocol(n_features=2).to_json())
     reports = np.vstack([client.privatize(x, y) for x, y in zip(X[:30], Y[:30])])
@@ -350,10 +350,10 @@ def test_without_reports_the_posterior_is_the_prior(case):
     with pytest.warns(UserWarning, match="the posterior is the prior"):
         model.fit_reports(np.empty((0, width), dtype=int))
     assert model.n_reports_ == 0
-    # At this budget the bug of test_zero_reports_leave_the_prior is far below Monte Carlo error.
+    # At this budget, the error that test_zero_reports_leave_the_prior checks for is far below Monte Carlo error.
     draws = {name: values.ravel() for name, values in model.posterior_.draws.items()}
     assert np.median(draws["sigma"]) == pytest.approx(0.5 * 0.6745, rel=0.1)
-    assert np.median(np.abs(draws["coef"])) == pytest.approx(0.5 * 0.7649, rel=0.1)  # of a t with 3 degrees
+    assert np.median(np.abs(draws["coef"])) == pytest.approx(0.5 * 0.7649, rel=0.1)  # of t with 3 degrees of freedom
     assert np.median(draws["covariance"]) == pytest.approx((0.5 * 0.6745) ** 2, rel=0.2)
     if "intercept" in draws:
         assert np.std(draws["intercept"]) == pytest.approx(1.0, rel=0.1)
@@ -387,7 +387,7 @@ def test_bad_parameters_raise_in_fit(parameters, message):
     assert not hasattr(model, "posterior_")
 
 
-def test_raw_data_of_a_simulation_raise_as_usual():
+def test_invalid_raw_data_raise_as_in_scikit_learn():
     bad = X[:5].copy()
     bad[2, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -400,7 +400,7 @@ def test_raw_data_of_a_simulation_raise_as_usual():
         regression().fit(X[:5], None)
 
 
-def test_not_fitted():
+def test_methods_before_fit_raise():
     with pytest.raises(NotFittedError):
         regression().predict(X)
     with pytest.raises(NotFittedError):
@@ -413,5 +413,5 @@ def test_records_out_of_bounds_are_clipped_and_not_refused():
     assert (far == edge).all()
 
 
-def test_a_noiseless_simulation_says_so():
+def test_repr_of_a_simulation_without_noise():
     assert "no privacy" in repr(regression(epsilon=np.inf)) and "no privacy" not in repr(regression())

@@ -1,4 +1,4 @@
-"""LDPBayesLogisticRegression, as a user sees it."""
+"""Public behaviour of LDPBayesLogisticRegression."""
 
 import pickle
 import warnings
@@ -48,7 +48,7 @@ def labels(case):
 
 @everyone
 def test_fit_is_privatize_then_fit_reports(case):
-    """With more clients than one chunk holds."""
+    """With more clients than fit in one chunk."""
     whole = classifier(case, random_state=3).fit(X, labels(case))
     apart = classifier(case, random_state=3)
     reports = apart.privatize(X, labels(case))
@@ -62,7 +62,7 @@ def test_fit_is_privatize_then_fit_reports(case):
 
 @everyone
 def test_reports_in_every_form(case):
-    """Inputs keep every report, and still neither order nor pieces change a bit of the result."""
+    """The result does not depend on order or pieces, even for "records", where every report is kept."""
     model = classifier(case)
     reports = model.privatize(X[:600], Y[:600])
     expected = clone(model).fit_reports(reports).posterior_.draws
@@ -80,7 +80,7 @@ def test_reports_in_every_form(case):
 
 
 @pytest.mark.parametrize("case", ["sphere", "inputs", "sphere without intercept"])
-def test_posterior_covers_the_truth_and_is_diagnosed(case):
+def test_posterior_covers_the_truth_and_has_diagnostics(case):
     n, epsilon = (2500, np.inf) if case == "inputs" else (len(X), 20.0)
     model = classifier(case, epsilon=epsilon, inference="mcmc", n_draws=200, n_warmup=60)
     model.fit(X[:n], labels(case)[:n])
@@ -100,8 +100,8 @@ def test_posterior_covers_the_truth_and_is_diagnosed(case):
 
 
 @both
-def test_laplace_covers_the_truth_in_most_of_many_collections(case):
-    """Twenty fits with their own clients: the 95 % interval misses a coefficient now and then."""
+def test_laplace_intervals_cover_the_truth_in_most_of_twenty_fits(case):
+    """Each fit has its own clients; some 95 % intervals miss their coefficient."""
     hits = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -110,11 +110,11 @@ def test_laplace_covers_the_truth_in_most_of_many_collections(case):
         model = classifier(case, epsilon=20.0, classes=[False, True], random_state=seed).fit(new, y)
         ends = model.posterior_.interval(0.95)["coef"]
         hits.append((ends[:, 0] < COEF) & (COEF < ends[:, 1]))
-    assert 31 <= np.sum(hits), "at 95 % fewer are one chance in ten thousand"
+    assert 31 <= np.sum(hits), "at 95 % coverage, fewer hits have a probability of 1e-4"
 
 
 @everyone
-def test_what_each_client_paid(case):
+def test_budget_and_counts_of_a_fit(case):
     model = classifier(case, epsilon=2.0, delta=1e-7).fit(X[:2000], Y[:2000])
     assert (model.epsilon_, model.n_reports_, model.n_rejected_) == (2.0, 2000, 0)
     assert model.delta_ == (0.0 if case.startswith("sphere") else 1e-7)
@@ -124,15 +124,15 @@ def test_what_each_client_paid(case):
 
 
 @pytest.mark.parametrize("case", [*CASES, "inputs"])
-def test_without_noise_the_posterior_is_near_that_of_the_usual_fit(case):
-    """Records are normal here, as the model takes them to be."""
+def test_without_noise_the_posterior_is_close_to_maximum_likelihood(case):
+    """Records are normal here, as the model assumes."""
     intercept, y = "without" not in case, labels(case)
     model = classifier(case, epsilon=np.inf).fit(X, y)
     plain = LogisticRegression(C=1e6, fit_intercept=intercept).fit(X, y)
     design = np.column_stack([X, np.ones(len(X))]) if intercept else X
     p = plain.predict_proba(X)[:, 1]
     std = np.sqrt(np.diag(np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)))
-    # Records are sent and labels then tell all that they tell; moments are a summary, a little less telling.
+    # Records and labels keep all information about the coefficients; moments lose a little.
     within = 1.0 if case.startswith("inputs") else 2.0
     assert (np.abs(model.coef_ - plain.coef_) < within * std[:2]).all()
     np.testing.assert_allclose(model.coef_std_[0], std[:2], rtol=0.1 if case.startswith("inputs") else 0.35)
@@ -143,18 +143,18 @@ def test_without_noise_the_posterior_is_near_that_of_the_usual_fit(case):
     np.testing.assert_allclose(model.predict_proba(X[:200]), plain.predict_proba(X[:200]), atol=0.03)
 
 
-def test_the_polynomial_link_is_near_the_exact_one():
+def test_the_polynomial_link_is_close_to_the_exact_one():
     reports = classifier("inputs", epsilon=10.0).privatize(X[:1500], Y[:1500])
     options = {"epsilon": 10.0, "inference": "mcmc", "n_draws": 40, "n_warmup": 40}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exact, line = (classifier("inputs", link=link, **options).fit_reports(reports)
-                       for link in ("quadrature", "chebyshev"))
-    assert 0 < np.abs((exact.coef_ - line.coef_) / exact.coef_std_).max() < 0.5
+        exact, polynomial = (classifier("inputs", link=link, **options).fit_reports(reports)
+                             for link in ("quadrature", "chebyshev"))
+    assert 0 < np.abs((exact.coef_ - polynomial.coef_) / exact.coef_std_).max() < 0.5
 
 
 @everyone
-def test_other_units_of_the_data_change_the_units_of_the_result(case):
+def test_results_scale_with_the_units_of_the_data(case):
     """The same integers under another protocol: clients in other units."""
     plain = classifier(case)
     aggregate = plain.aggregate(plain.privatize(X[:3000], labels(case)[:3000]))
@@ -189,7 +189,7 @@ def test_probabilities_are_averaged_over_the_draws(case):
     assert np.abs(odds[1]) < np.abs(plug_in[1]), "uncertain parameters make less certain predictions"
 
 
-def test_rows_are_predicted_one_by_one_or_in_blocks(monkeypatch):
+def test_predictions_of_single_rows_and_of_blocks_agree(monkeypatch):
     model = classifier(epsilon=5.0).fit(X[:3000], Y[:3000])
     whole = model.decision_function(X[:23])  # memory is bounded by blocks
     monkeypatch.setattr("skldp.estimators._logistic_regression._PREDICTING_ROWS", 7)
@@ -210,7 +210,7 @@ def test_extreme_rows_have_extreme_and_finite_odds():
     ([False, True], "b"), ([True, False], "b"), (np.array(["b", "a"]), "U"), (("a longer label", "b"), "U"),
 ])
 @both
-def test_labels_of_any_two_values_and_the_later_is_the_positive_one(case, classes, dtype):
+def test_labels_are_sorted_and_the_second_is_positive(case, classes, dtype):
     y = np.sort(classes)[Y[:1000]]
     plain = classifier(case, epsilon=np.inf).fit(X[:1000], Y[:1000])
     model = classifier(case, epsilon=np.inf, classes=classes)
@@ -219,7 +219,7 @@ def test_labels_of_any_two_values_and_the_later_is_the_positive_one(case, classe
         model.fit(X[:1000], y)
     assert model.classes_.tolist() == sorted(classes) and model.classes_.dtype.kind == dtype
     assert (model.coef_ == plain.coef_).all(), "without noise nothing else differs"
-    assert model.coef_[0, 0] > 0 > model.coef_[0, 1], "the later label is the one that is more likely along COEF"
+    assert model.coef_[0, 0] > 0 > model.coef_[0, 1], "the second label is the more likely one along COEF"
     predicted = model.predict(X[:200])
     assert predicted.dtype == model.classes_.dtype and set(predicted.tolist()) == set(list(classes))
     assert (predicted == np.sort(classes)[(model.predict_proba(X[:200])[:, 1] > 0.5).astype(int)]).all()
@@ -231,7 +231,7 @@ def test_the_order_of_the_classes_does_not_matter():
     assert (one.coef_ == two.coef_).all() and one.protocol_ == two.protocol_
 
 
-def test_labels_may_be_fractions_when_they_are_public():
+def test_public_labels_may_be_fractions():
     half = np.array([0.5, 1.5])[Y]
     model = classifier(classes=[0.5, 1.5], epsilon=np.inf).fit(X, half)
     assert model.classes_.tolist() == [0.5, 1.5] and np.mean(model.predict(X) == half) > 0.55
@@ -246,14 +246,14 @@ def test_labels_as_a_column_of_objects_or_categories(case):
         assert (classifier(case, classes=["no", "yes"]).fit(X[:900], y).coef_ == expected).all()
 
 
-def test_labels_that_are_read_off_the_data_are_published():
+def test_labels_taken_from_the_data_warn():
     with pytest.warns(PrivacyLeakWarning, match="Pass classes=") as caught:
         model = classifier(classes=None, epsilon=8.0).fit(X, np.array(["no", "yes"])[Y])
     assert len([w for w in caught if w.category is PrivacyLeakWarning]) == 1
     assert caught[0].filename == __file__, "the warning points at the call"
     assert model.classes_.tolist() == ["no", "yes"]
     reports = classifier(classes=["no", "yes"], epsilon=8.0).privatize(X[:100], np.array(["no", "yes"])[Y[:100]])
-    assert model.fit_reports(reports).classes_.tolist() == ["no", "yes"], "a fitted one knows its labels"
+    assert model.fit_reports(reports).classes_.tolist() == ["no", "yes"], "a fitted classifier keeps its labels"
     with pytest.warns(PrivacyLeakWarning):
         classifier(classes=None).privatize(X[:9], Y[:9])
     with pytest.raises(ValueError, match="classes must be given"):
@@ -263,7 +263,7 @@ def test_labels_that_are_read_off_the_data_are_published():
 
 
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
-def test_labels_that_cannot_be():
+def test_invalid_labels_are_refused():
     with pytest.raises(ValueError, match="none of classes"):
         classifier(classes=["no", "yes"]).fit(X[:50], Y[:50])
     with pytest.raises(ValueError, match="none of classes"):
@@ -285,7 +285,7 @@ def test_labels_that_cannot_be():
 
 
 @everyone
-def test_a_single_class_in_the_data_is_no_reason_to_fail(case):
+def test_data_of_a_single_class_can_be_fitted(case):
     model = classifier(case, epsilon=8.0).fit(X[:3000], np.ones(3000, dtype=int))
     assert model.classes_.tolist() == [0, 1] and np.isfinite(model.coef_).all()
     if "without" not in case:
@@ -296,13 +296,13 @@ def test_a_single_class_in_the_data_is_no_reason_to_fail(case):
     ([0], "two"), ([0, 1, 2], "two"), ([1, 1], "distinct"), ("ab", "classes must be"), (3, "classes must be"),
     ([], "classes"), ([[1], [2]], "classes"),
 ])
-def test_bad_classes_raise_a_sentence_about_classes(classes, message):
+def test_bad_classes_raise_an_error_about_classes(classes, message):
     with pytest.raises(ValueError, match=message) as raised:
         classifier(classes=classes).fit(X[:50], Y[:50])
     assert str(raised.value).startswith("classes must") and str(raised.value).endswith(".")
 
 
-def test_more_budget_or_people_say_more():
+def test_more_budget_or_clients_narrow_the_posterior():
     few, many = (classifier(epsilon=10.0).fit(X[:n], Y[:n]) for n in (3000, 17_000))
     rich = classifier(epsilon=20.0).fit(X, Y)
     assert (few.coef_std_ > many.coef_std_).all() and (many.coef_std_ > rich.coef_std_).all()
@@ -323,7 +323,7 @@ def test_laplace_inference_agrees_and_has_no_diagnostics(case):
 
 
 @both
-def test_priors_reach_the_posterior(case):
+def test_priors_affect_the_posterior(case):
     reports = classifier(case, epsilon=0.3).privatize(X[:200], Y[:200])
     narrow = classifier(case, epsilon=0.3, coef="normal", coef_scale=1e-3).fit_reports(reports)
     assert np.abs(narrow.coef_).max() < 5e-3 and narrow.coef_std_.max() < 2e-3
@@ -331,8 +331,8 @@ def test_priors_reach_the_posterior(case):
     assert np.diag(small.covariance_).max() < 1e-4
 
 
-def test_columns_that_are_known_to_be_centred_tell_more():
-    """The mean of x need not be learned then, and its error does not spoil the coefficients."""
+def test_a_small_mean_scale_narrows_the_posterior():
+    """For centred columns the mean of x need not be learned, and its error does not affect the coefficients."""
     reports = classifier("sphere", epsilon=2.0).privatize(X - X.mean(axis=0), Y)
     plain = classifier("sphere", epsilon=2.0).fit_reports(reports)
     known = classifier("sphere", epsilon=2.0, mean_scale=1e-3).fit_reports(reports)
@@ -344,20 +344,20 @@ def test_columns_that_are_known_to_be_centred_tell_more():
 @pytest.mark.parametrize("case, inference, learned", [
     ("sphere", "mcmc", True), ("gaussian", "mcmc", True), ("sphere", "laplace", False), ("inputs", "mcmc", False),
 ])
-def test_what_is_learned_by_default(case, inference, learned):
+def test_scales_that_are_learned_by_default(case, inference, learned):
     model = classifier(case, inference=inference)
     reports = model.privatize(X[:200], Y[:200])
     coordinates = model._models(model.aggregate(reports))[0].coordinates
     assert isinstance(coordinates.priors.mean, LearnedMeans) == learned
     assert isinstance(coordinates.priors.covariance.correlation_prior, LearnedCorrelations) == learned
-    told = classifier(case, inference=inference, mean_scale="learned", lkj_eta=3.0)
-    coordinates = told._models(told.aggregate(reports))[0].coordinates
+    chosen = classifier(case, inference=inference, mean_scale="learned", lkj_eta=3.0)
+    coordinates = chosen._models(chosen.aggregate(reports))[0].coordinates
     assert isinstance(coordinates.priors.mean, LearnedMeans)
     assert not isinstance(coordinates.priors.covariance.correlation_prior, LearnedCorrelations)
 
 
-def test_columns_that_are_centred_are_found_to_be_so():
-    """A learned scale of the means comes close to one that is told, and does not deny means that are there."""
+def test_a_learned_mean_scale_detects_centred_columns():
+    """A learned scale of the means is nearly as good as a known one, and does not shrink means that are not zero."""
     sampling = {"inference": "mcmc", "epsilon": 2.0}
     reports = classifier(epsilon=2.0).privatize(X - X.mean(axis=0), Y)
     width = {scale: classifier(mean_scale=scale, **sampling).fit_reports(reports).posterior_.std()["intercept"]
@@ -376,7 +376,7 @@ def test_without_reports_the_posterior_is_the_prior(case):
         model.fit_reports(np.empty((0, model.protocol(1).width), dtype=int))
     assert model.n_reports_ == 0
     draws = {name: values.ravel() for name, values in model.posterior_.draws.items()}
-    assert np.median(np.abs(draws["coef"])) == pytest.approx(2.5 * 0.7649, rel=0.1)  # of a t with 3 degrees
+    assert np.median(np.abs(draws["coef"])) == pytest.approx(2.5 * 0.7649, rel=0.1)  # of t with 3 degrees of freedom
     rng = np.random.default_rng(0)
     shapes, variances = rng.choice(LEARNED_SHAPES, 10**5), rng.choice(LEARNED_VARIANCES, 10**5)
     assert np.median(draws["covariance"]) == pytest.approx(np.median(rng.gamma(shapes, variances / shapes)), rel=0.2)
@@ -389,7 +389,7 @@ def test_without_reports_the_posterior_is_the_prior(case):
     assert found == pytest.approx((0.5 * 0.6745) ** 2, rel=0.2)
 
 
-def test_parameters_reach_the_protocol():
+def test_parameters_are_passed_to_the_protocol():
     model = classifier(y_weight=0.5, intercept_weight=0.9)
     assert (model.protocol(3).y_weight, model.protocol(3).intercept_weight) == (0.5, 0.9)
     assert classifier("inputs", budget_split=0.3).protocol(3).budget_split == 0.3
@@ -402,7 +402,7 @@ def test_parameters_reach_the_protocol():
 
 @everyone
 @pytest.mark.parametrize("d", [1, 5])
-def test_the_number_of_features_is_read_off_the_reports(case, d):
+def test_the_number_of_features_is_found_from_the_reports(case, d):
     model = classifier(case)
     reports = model.privatize(np.zeros((5, d)), [0, 1, 0, 1, 1])
     assert model.aggregate(reports).protocol.n_features == d
@@ -415,7 +415,7 @@ def test_one_feature():
         assert model.coef_.shape == (1, 1) and model.predict_proba([[0.5], [0.1]]).shape == (2, 2)
 
 
-def test_pandas_in():
+def test_pandas_input():
     frame = pd.DataFrame(X[:2000], columns=["age", "income"])
     model = classifier().fit(frame, pd.Series(Y[:2000]))
     assert model.feature_names_in_.tolist() == ["age", "income"] and model.n_features_in_ == 2
@@ -459,7 +459,7 @@ def test_sample_posterior():
 
 
 @everyone
-def test_protocol_travels(case):
+def test_the_protocol_survives_json(case):
     model = classifier(case, classes=["no", "yes"])
     client = Protocol.from_json(model.protocol(n_features=2).to_json())
     names = np.array(["no", "yes"])[Y]
@@ -535,7 +535,7 @@ def test_bad_parameters_raise_in_fit(parameters, message):
     assert not hasattr(model, "posterior_")
 
 
-def test_raw_data_of_a_simulation_raise_as_usual():
+def test_invalid_raw_data_raise_as_in_scikit_learn():
     bad = X[:5].copy()
     bad[2, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -546,7 +546,7 @@ def test_raw_data_of_a_simulation_raise_as_usual():
         classifier().fit(X[:5], None)
 
 
-def test_not_fitted():
+def test_methods_before_fit_raise():
     for method in ("predict", "predict_proba", "decision_function"):
         with pytest.raises(NotFittedError):
             getattr(classifier(), method)(X)
@@ -561,5 +561,5 @@ def test_records_out_of_the_ball_are_clipped_and_not_refused(case):
     assert (far == edge).all()
 
 
-def test_a_noiseless_simulation_says_so():
+def test_repr_of_a_simulation_without_noise():
     assert "no privacy" in repr(classifier(epsilon=np.inf)) and "no privacy" not in repr(classifier())

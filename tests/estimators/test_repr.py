@@ -1,4 +1,4 @@
-"""What a notebook and a prompt show of every estimator and transformer."""
+"""Text and HTML representation of every estimator and transformer."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_the_html_repr_works_before_and_after_fit(estimator):
 
 
 @pytest.mark.parametrize("estimator", WITH_BUDGET, ids=name)
-def test_an_infinite_budget_is_named_in_both_reprs(estimator):
+def test_both_reprs_show_an_infinite_budget(estimator):
     estimator = clone(estimator)
     assert "no privacy" not in repr(estimator)
     estimator.set_params(epsilon=np.inf)

@@ -1,4 +1,4 @@
-"""The snippet for Spark of the documentation, on a local Spark."""
+"""The Spark snippet of the documentation, on a local Spark."""
 
 import shutil
 
@@ -9,10 +9,10 @@ from skldp import LDPBayesLinearRegression
 
 pyspark_sql = pytest.importorskip("pyspark.sql")
 pytestmark = [pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
-              pytest.mark.filterwarnings("ignore")]  # Spark's own
+              pytest.mark.filterwarnings("ignore")]  # warnings of Spark itself
 
 
-def test_partitions_are_added_up_by_spark(monkeypatch):
+def test_spark_adds_up_partitions(monkeypatch):
     import sys
 
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-"""Reports in whatever way they come end in the same aggregate, to the last digit; nothing is lost on the way."""
+"""Reports in every form give exactly the same aggregate, and errors keep the reports that were read before."""
 
 import os
 import signal
@@ -58,15 +58,15 @@ def chunked(reports, size=700):
 def same(one, other):
     assert one.n_rejected == other.n_rejected and set(one.parts) == set(other.parts)
     for protocol, tally in one.parts.items():
-        twin = other.parts[protocol]
-        assert type(twin) is type(tally) and twin.n_reports == tally.n_reports
+        found = other.parts[protocol]
+        assert type(found) is type(tally) and found.n_reports == tally.n_reports
         for field in ("sums", "rows", "multiplicity", "reports"):
             if hasattr(tally, field):
-                np.testing.assert_array_equal(getattr(twin, field), getattr(tally, field))
+                np.testing.assert_array_equal(getattr(found, field), getattr(tally, field))
 
 
 @cases
-def test_every_way_gives_the_same_sums(name):
+def test_every_form_of_reports_gives_the_same_sums(name):
     estimator, reports = made(name)
     whole = estimator.aggregate(reports)
     same(estimator.aggregate(pd.DataFrame(reports)), whole)
@@ -90,7 +90,7 @@ def test_an_aggregate_survives_json_npz_and_pickle(name, tmp_path):
 
 
 @cases
-def test_two_processes_give_the_posterior_of_one(name):
+def test_two_processes_give_the_same_posterior_as_one(name):
     estimator, reports = made(name)
     alone = estimator.fit_reports(reports).posterior_.draws
     with joblib.parallel_config("loky", n_jobs=2):
@@ -99,7 +99,7 @@ def test_two_processes_give_the_posterior_of_one(name):
         np.testing.assert_array_equal(together[parameter], alone[parameter])
 
 
-def test_reports_that_drop_out_are_counted_over_all_chunks():
+def test_dropped_reports_are_counted_over_all_chunks():
     estimator, reports = made("gaussian")
     hostile = reports.astype(np.int64)
     hostile[[5, 1500]] = 10**9
@@ -107,7 +107,7 @@ def test_reports_that_drop_out_are_counted_over_all_chunks():
     assert (total.n_reports, total.n_rejected) == (2998, 2)
 
 
-def test_a_bad_chunk_is_named_and_nothing_before_it_is_lost():
+def test_the_error_names_a_bad_chunk_and_keeps_the_earlier_ones():
     estimator, reports = made("gaussian")
     chunks = list(chunked(reports.astype(np.int64)))
     chunks[3][7] = 10**9
@@ -117,13 +117,13 @@ def test_a_bad_chunk_is_named_and_nothing_before_it_is_lost():
     same(estimator.aggregate(rest), estimator.aggregate(reports))
 
 
-def test_a_chunk_of_another_width_is_named():
+def test_the_error_names_a_chunk_of_another_width():
     estimator, reports = made("linear")
     with pytest.raises(InvalidReportError, match="Chunk 1 .* columns"):
         estimator.aggregate([reports[:10], reports[:, :5]])
 
 
-def test_aggregates_of_another_collection_are_named():
+def test_the_error_names_the_field_of_another_collection():
     one = LDPGaussian(bounds=(0, 1)).protocol().aggregate(np.array([[500]]))
     other = LDPGaussian(bounds=(0, 2)).protocol().aggregate(np.array([[500]]))
     with pytest.raises(InvalidReportError, match="bounds") as caught:
@@ -134,7 +134,7 @@ def test_aggregates_of_another_collection_are_named():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_source_that_fails_keeps_what_came(n_jobs):
+def test_the_error_of_a_failing_source_keeps_the_earlier_chunks(n_jobs):
     estimator, reports = made("exponential")
 
     def source():
@@ -148,14 +148,14 @@ def test_a_source_that_fails_keeps_what_came(n_jobs):
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_no_chunk_is_an_error_and_no_report_is_the_prior():
+def test_a_stream_without_chunks_raises_and_one_without_reports_gives_the_prior():
     with pytest.raises(InvalidParameterError, match="empty"):
         LDPGaussian().fit_reports(iter([]))
     with pytest.warns(UserWarning, match="posterior is the prior"):
         LDPGaussian(inference="laplace").fit_reports([np.empty((0, 1), dtype=int)])
 
 
-def test_rows_are_given_up_when_they_are_many_however_they_come():
+def test_rows_are_dropped_when_there_are_too_many_in_all_chunks():
     protocol = CategoryProtocol(categories=(0, 1, 2), mechanism="oue", epsilon=0.5)
     reports = protocol._randomize(RNG.integers(3, size=(400, 1)), None, 0)
     counter = CategoryCounter(protocol, "raise", LikelihoodChoice(600, 600))
@@ -182,7 +182,7 @@ class TestDask:
         lazy = self.dask_array.from_array(reports[:, 0], chunks=500)
         same(estimator.aggregate(lazy), estimator.aggregate(reports))
 
-    def test_a_bad_block_is_named(self):
+    def test_the_error_names_a_bad_block(self):
         estimator, reports = made("gaussian")
         hostile = reports.astype(np.int64)
         hostile[2000] = 10**9
@@ -192,17 +192,17 @@ class TestDask:
         assert caught.value.aggregate.n_reports == 2500
         assert estimator.aggregate(lazy, on_invalid="drop").n_rejected == 1
 
-    def test_a_block_that_cannot_be_computed(self):
+    def test_a_block_that_cannot_be_computed_raises(self):
         estimator, reports = made("gaussian")
         lazy = self.dask_array.from_array(reports, chunks=(500, -1)).map_blocks(fail, dtype=reports.dtype)
         with pytest.raises(InterruptedStreamError, match="the file is gone"):
             estimator.aggregate(lazy)
 
-    def test_more_than_two_dimensions(self):
+    def test_more_than_two_dimensions_are_refused(self):
         with pytest.raises(InvalidReportError, match="3 dimensions"):
             LDPGaussian().aggregate(self.dask_array.zeros((2, 2, 2), dtype=int))
 
-    def test_a_cluster_that_loses_a_worker(self):
+    def test_a_cluster_that_loses_a_worker_gives_the_same_result(self):
         distributed = pytest.importorskip("distributed")
         estimator, reports = made("linear")
         alone = estimator.fit_reports(reports).posterior_.draws["coef"]
@@ -228,7 +228,7 @@ def slowly(block):
     return block
 
 
-def test_fit_never_holds_all_reports():
+def test_fit_never_keeps_all_reports_in_memory():
     model = LDPBayesLinearRegression(random_state=0)
     peaks = []
     for n_clients in (20_000, 80_000):
@@ -239,16 +239,16 @@ def test_fit_never_holds_all_reports():
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    # Records become a plain copy of their own; 60,000 reports of 28 entries would take 3.4 MB more.
+    # Records are copied once; 60,000 reports of 28 entries would take 3.4 MB more.
     assert peaks[1] - peaks[0] < 1.5 * 60_000 * 6 * 8
 
 
 def test_rows_after_an_aggregate_of_another_cohort_keep_their_own_budget():
-    careful, generous = (LDPGaussian(epsilon=epsilon, bounds=(0, 10), random_state=0) for epsilon in (0.25, 1.0))
+    low, high = (LDPGaussian(epsilon=epsilon, bounds=(0, 10), random_state=0) for epsilon in (0.25, 1.0))
     X = np.full((200, 1), 3.0)
-    first, rows = careful.aggregate(careful.privatize(X)), generous.privatize(X)
+    first, rows = low.aggregate(low.privatize(X)), high.privatize(X)
     for chunks in ([first, rows], [rows, first]):
-        total = generous.aggregate(chunks)
+        total = high.aggregate(chunks)
         assert {part.epsilon: tally.n_reports for part, tally in total.parts.items()} == {0.25: 200, 1.0: 200}
     with pytest.raises(InvalidReportError, match="bounds"):
         LDPGaussian(bounds=(0, 1000)).aggregate([first, rows])
@@ -273,7 +273,7 @@ def test_empty_chunks_of_any_type_add_nothing():
             same(estimator.aggregate(chunks), estimator.aggregate(reports))
 
 
-def test_ragged_rows_are_named():
+def test_ragged_rows_raise_and_the_error_keeps_the_earlier_chunks():
     estimator, reports = made("gaussian")
     with pytest.raises(InvalidReportError, match="rows that differ") as caught:
         estimator.aggregate([reports, [[1], [2, 3]]])
@@ -281,7 +281,7 @@ def test_ragged_rows_are_named():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_bad_chunk_costs_no_chunk_that_was_taken(n_jobs):
+def test_no_chunk_read_from_the_source_is_lost_after_a_bad_one(n_jobs):
     estimator, reports = made("exponential")
     chunks = [reports[start:start + 100].astype(np.int64) for start in range(0, 3000, 100)]
     chunks[5][0] = 10**9
@@ -293,7 +293,7 @@ def test_a_bad_chunk_costs_no_chunk_that_was_taken(n_jobs):
 
 
 class Unreadable:
-    """A chunk whose file is gone by the time that a worker reads it."""
+    """A chunk whose file no longer exists when a worker reads it."""
 
     def __len__(self):
         return 1
@@ -303,7 +303,7 @@ class Unreadable:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_chunk_that_raises_in_a_worker(n_jobs):
+def test_the_error_of_a_worker_keeps_the_other_chunks(n_jobs):
     estimator, reports = made("exponential")
     chunks = [*chunked(reports), Unreadable()]
     with joblib.parallel_config("loky", n_jobs=n_jobs), pytest.raises(InvalidReportError, match="OSError") as caught:
@@ -311,7 +311,7 @@ def test_a_chunk_that_raises_in_a_worker(n_jobs):
     same(caught.value.aggregate, estimator.aggregate(reports))
 
 
-def test_a_source_that_fails_at_once():
+def test_a_source_that_fails_at_once_raises():
     def source():
         raise OSError("the disk is gone")
         yield
@@ -320,7 +320,7 @@ def test_a_source_that_fails_at_once():
         LDPGaussian().aggregate(source())
 
 
-def test_names_of_an_earlier_fit_do_not_outlive_it():
+def test_feature_names_of_an_earlier_fit_are_removed():
     model = LDPBayesLinearRegression(inference="laplace", random_state=0)
     model.fit(pd.DataFrame(X[:, :2], columns=["a", "b"]), Y)
     model.fit_reports(model.privatize(X, Y))
@@ -336,7 +336,7 @@ def test_a_fitted_classifier_reads_reports_of_another_width():
     assert model.fit_reports(reports).coef_.shape == (1, 3)
 
 
-def test_what_to_do_with_invalid_reports_is_checked_even_when_there_is_nothing_to_do():
+def test_on_invalid_is_checked_for_aggregates_too():
     estimator, reports = made("exponential")
     with pytest.raises(InvalidParameterError, match="on_invalid"):
         estimator.aggregate(estimator.aggregate(reports), on_invalid="keep")

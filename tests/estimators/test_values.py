@@ -1,4 +1,4 @@
-"""The univariate estimators, as a user sees them."""
+"""Public behaviour of the univariate estimators."""
 
 import pickle
 import warnings
@@ -46,7 +46,7 @@ def test_fit_is_privatize_then_fit_reports(cls):
 
 
 @everyone
-def test_posterior_covers_the_truth_and_is_diagnosed(cls):
+def test_posterior_covers_the_truth_and_has_diagnostics(cls):
     model = cls(epsilon=2.0, random_state=0).fit(DATA[cls])
     for name, truth in TRUTH[cls].items():
         low, high = model.posterior_.interval(0.999)[name]
@@ -94,7 +94,7 @@ def test_reports_in_every_form(cls):
 
 
 @everyone
-def test_without_noise_the_posterior_is_the_ordinary_one(cls):
+def test_without_noise_the_posterior_is_that_of_the_records(cls):
     model = cls(epsilon=np.inf, random_state=0).fit(DATA[cls])
     x = DATA[cls][:, 0]
     if cls in (LDPGaussian, LDPDistribution):
@@ -118,7 +118,7 @@ def test_without_noise_the_posterior_is_the_ordinary_one(cls):
 
 
 @pytest.mark.parametrize("mechanism", ["square_wave", "laplace", "gaussian"])
-def test_without_noise_every_mechanism_is_the_same(mechanism):
+def test_without_noise_every_mechanism_gives_the_same_posterior(mechanism):
     x = DATA[LDPGaussian]
     model = LDPGaussian(epsilon=np.inf, mechanism=mechanism, random_state=0, inference="laplace").fit(x)
     assert model.mean_ == pytest.approx(x.mean(), abs=3e-3)
@@ -173,7 +173,7 @@ def test_any_scipy_distribution(name, values, bounds, truth):
     ("binom", stats.binom(9, 0.3, loc=3), {"n": 9, "loc": 3}, {"p": 0.3}),
 ])
 def test_counts_that_do_not_start_at_zero(name, values, priors, truth):
-    """The levels of the grid are the counts from the lower bound to the upper one."""
+    """The grid has one level for each count between the bounds."""
     x = values.rvs(size=(20_000, 1), random_state=np.random.default_rng(1))
     model = LDPDistribution(distribution=name, bounds=(3, 12), priors=priors, epsilon=3.0, inference="laplace",
                             random_state=0).fit(x)
@@ -223,7 +223,7 @@ def test_same_draws_for_any_n_jobs_and_clone_and_pickle(cls):
 
 
 @everyone
-def test_pandas_in(cls):
+def test_pandas_input(cls):
     frame = pd.DataFrame(DATA[cls], columns=["value"])
     model = cls(random_state=0, inference="laplace").fit(frame)
     assert model.feature_names_in_.tolist() == ["value"] and model.n_features_in_ == 1
@@ -246,7 +246,7 @@ def test_laplace_inference_agrees_and_has_no_diagnostics(cls):
         assert np.isnan(quick.rhat[name]) and np.isnan(quick.ess[name])
 
 
-def test_one_report_of_1e300_among_many_moves_nothing():
+def test_one_huge_report_is_refused_or_dropped():
     model = LDPGaussian(random_state=0, inference="laplace")
     reports = model.privatize(DATA[LDPGaussian])
     hostile = np.vstack([reports.astype(np.int64), [[2**60]]])
@@ -260,7 +260,7 @@ def test_one_report_of_1e300_among_many_moves_nothing():
     assert dropped.mean_ == clone(model).fit_reports(reports).mean_
 
 
-def test_an_interrupt_leaves_the_estimator_as_it_was(monkeypatch):
+def test_an_interrupt_leaves_the_estimator_unchanged(monkeypatch):
     model = LDPGaussian(random_state=0).fit(DATA[LDPGaussian])
     before = dict(vars(model))
 
@@ -277,7 +277,7 @@ def test_an_interrupt_leaves_the_estimator_as_it_was(monkeypatch):
     assert not [name for name in vars(fresh) if name.endswith("_")]
 
 
-def test_protocol_travels():
+def test_the_protocol_survives_json():
     model = LDPGaussian(epsilon=1.0, bounds=(0, 10), inference="laplace", random_state=0)
     client = Protocol.from_json(model.protocol(n_features=1).to_json())
     reports = np.vstack([client.privatize(x) for x in DATA[LDPGaussian][:50, 0]])
@@ -327,13 +327,13 @@ def test_bad_distributions(parameters, message):
 
 
 @everyone
-def test_raw_data_of_a_simulation_raise_as_usual(cls):
+def test_invalid_raw_data_raise_as_in_scikit_learn(cls):
     for value in (np.nan, np.inf):
         with pytest.raises(ValueError, match="NaN|infinity"):
             cls().privatize(np.full((3, 1), value))
 
 
-def test_noiseless_simulation_says_so():
+def test_repr_of_a_simulation_without_noise():
     assert "no privacy" in repr(LDPGaussian(epsilon=np.inf))
     assert "no privacy" not in repr(LDPGaussian())
 
@@ -346,7 +346,7 @@ def test_empty_stream_and_wrong_width():
         model.fit_reports([np.zeros((2, 1), dtype=int), np.zeros((2, 2), dtype=int)])
 
 
-def test_fits_are_quiet():
+def test_fits_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LDPGaussian(random_state=0).fit(DATA[LDPGaussian])

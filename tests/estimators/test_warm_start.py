@@ -1,4 +1,4 @@
-"""A stream that grows: a warm start ends where a cold one does."""
+"""Warm starts on growing data give the same posterior as cold starts."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_warm_start_has_the_posterior_of_a_cold_one(name):
+def test_a_warm_start_gives_the_posterior_of_a_cold_one(name):
     estimator, data, parameters = CASES[name]
     reports = estimator.privatize(*data)
     streamed = clone(estimator).set_params(warm_start=True).fit_reports(reports[:5000])
@@ -59,7 +59,7 @@ def test_a_warm_start_takes_fewer_steps(name, monkeypatch):
     assert len(steps) - cold == n_warmup // 4 + 40
 
 
-def test_what_was_learned_elsewhere_is_not_used():
+def test_a_fit_with_another_number_of_columns_starts_cold():
     model = LDPGaussian(random_state=0, warm_start=True).fit(X)
     one = model.fit(X[:, :1])
     alone = LDPGaussian(random_state=0).fit(X[:, :1])
@@ -73,7 +73,7 @@ def test_after_a_laplace_fit_chains_start_at_its_mode():
     assert model.posterior_.rhat["coef"].max() < 1.02
 
 
-def test_other_bounds_start_cold():
+def test_a_fit_with_other_bounds_starts_cold():
     values = np.abs(X[:2000, :1])
     model = LDPGaussian(bounds=(0, 10), random_state=0, warm_start=True).fit(values)
     moved = model.set_params(bounds=(1000, 1010)).fit(values + 1000)
@@ -82,7 +82,7 @@ def test_other_bounds_start_cold():
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "records"])
-def test_another_prior_may_have_other_coordinates(mechanism):
+def test_a_warm_start_with_another_prior_is_correct(mechanism):
     model = LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], mechanism=mechanism, random_state=0,
                                        warm_start=True)
     reports = model.aggregate(model.privatize(X[:3000], LABELS[:3000]))

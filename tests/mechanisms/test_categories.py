@@ -78,7 +78,7 @@ def test_probabilities_of_one_and_of_two_categories_by_enumeration(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
-def test_every_report_has_one_of_two_probabilities_up_to_a_factor(mechanism):
+def test_ratio_of_probabilities_by_enumeration(mechanism):
     rows, probability = enumerated(mechanism)
     if mechanism.certain and mechanism.n_ones == 1:
         assert mechanism.ratio == np.inf and (rows.T[probability > 0] == 1).all()
@@ -114,7 +114,7 @@ def test_numbers_of_categories_in_a_report(mechanism):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_reports_have_the_width_and_the_counts_that_are_announced(cls):
+def test_width_and_counts_of_reports(cls):
     mechanism = cls(epsilon=1.0, n_categories=5)
     reports = mechanism.randomize(np.arange(5).repeat(200), rng=0)
     rows = reports.reshape(1000, -1)

@@ -66,7 +66,7 @@ def test_laplace_keeps_epsilon_at_the_ends_of_the_usual_grid(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 @pytest.mark.parametrize("n_levels", [1, 3, 2**16, 2**24])
-def test_no_laplace_report_is_farther_than_its_slack_covers(epsilon, n_levels):
+def test_laplace_clamps_are_within_the_range_of_the_slack(epsilon, n_levels):
     mechanism = Laplace(epsilon=epsilon, n_levels=n_levels)
     low, high = mechanism.clamp
     assert -low <= 40 * mechanism.scale < 1 - low
@@ -142,8 +142,8 @@ def test_scale_and_clamps_of_gaussian_moments(layout, square, epsilon):
     sigma = gaussian_sigma(epsilon, 1e-6, math.sqrt(2) * square * 2**16)
     assert sigma < mechanism.scale < sigma * (1 + 1e-3)
     assert mechanism.noise_variance == pytest.approx((mechanism.scale / 2**16) ** 2, rel=1e-12)
-    reach = np.where(np.arange(mechanism.n_moments) < mechanism.n_diagonal, 10, 10 / math.sqrt(2)) * mechanism.scale
-    assert (mechanism.clamp == np.floor(reach) - 2**16).all()
+    ten_sigma = np.where(np.arange(mechanism.n_moments) < mechanism.n_diagonal, 10, 10 / math.sqrt(2)) * mechanism.scale
+    assert (mechanism.clamp == np.floor(ten_sigma) - 2**16).all()
 
 
 @pytest.mark.parametrize("sign, side", [(0, 1), (2**63, 0)])
@@ -163,7 +163,7 @@ def test_the_most_extreme_words_are_clamped(sign, side):
 
 @pytest.mark.parametrize("mechanism", [Laplace(epsilon=2.0), SquareWave(epsilon=2.0), Gaussian(epsilon=2.0),
                                        GaussianMoments(n_features=1, intercept_weight=0.0, labelled=True)], ids=repr)
-def test_valid_reports_end_at_the_clamps(mechanism):
+def test_reports_are_valid_up_to_the_clamps(mechanism):
     width = 2 if isinstance(mechanism, GaussianMoments) else 1
     low, high = (-mechanism.clamp, mechanism.clamp) if width == 2 else mechanism.clamp
     for step, expected in ((0, True), (1, False)):
@@ -227,7 +227,7 @@ def test_variances_of_the_parts():
     (Gaussian(n_features=3), lambda mechanism: np.full(3, mechanism.clamp[1])),
     (GaussianMoments(n_features=2), lambda mechanism: mechanism.clamp),
 ], ids=lambda value: type(value).__name__)
-def test_one_entry_beyond_the_clamps_is_enough(mechanism, top):
+def test_one_entry_outside_the_clamps_makes_a_report_invalid(mechanism, top):
     edge = top(mechanism).astype(np.int64)
     steps = np.eye(len(edge), dtype=np.int64)
     assert mechanism.valid(np.stack([edge, -edge])).all()

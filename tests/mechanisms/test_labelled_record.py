@@ -82,7 +82,7 @@ def test_hostile_values_are_clipped_without_error_or_warning(mechanism):
     assert (np.vecdot(codes[:, :2], codes[:, :2]) <= 2**32).all() and set(codes[:, 2]) == {0, 1}
 
 
-def test_a_label_is_its_sign_and_none_is_the_first():
+def test_a_label_is_encoded_by_its_sign_and_nan_as_the_first():
     mechanism = LabelledRecord(n_features=1)
     codes = mechanism.encode([[0.0, -1.0], [0.0, 1.0], [0.0, -1e-300], [0.0, np.inf], [0.0, np.nan]])
     assert codes[:, 1].tolist() == [0, 1, 0, 1, 0]
@@ -135,7 +135,7 @@ def test_the_label_spends_its_share_of_the_budget_and_no_more(epsilon, split):
     assert worst.epsilon_lower <= epsilon
 
 
-class Talkative(LabelledRecord):
+class WholeBudgetLabel(LabelledRecord):
     """Broken mechanism: the label has the whole budget instead of its share."""
 
     @property
@@ -145,7 +145,7 @@ class Talkative(LabelledRecord):
 
 def test_a_label_with_more_than_its_share_is_caught():
     """Control: shows that the test above can fail."""
-    mechanism = Talkative(epsilon=2.0, n_features=1)
+    mechanism = WholeBudgetLabel(epsilon=2.0, n_features=1)
     result = audit_epsilon(mechanism, np.array([0.0, 1.0]), np.array([0.0, -1.0]), n_reports=100_000)
     assert result.epsilon_lower > 1.0
 

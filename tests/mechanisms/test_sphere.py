@@ -159,7 +159,7 @@ def test_records_of_another_width_are_refused():
 
 
 def test_dither_hides_the_grid():
-    """Without the dither a report's distance from the sphere would reveal float rounding; with it, it is noise."""
+    """Without the dither, a report's distance from the sphere would reveal float rounding; with it, it is noise."""
     mechanism = Sphere(epsilon=1.0, n_features=1)
     reports = mechanism.randomize(np.zeros((50_000, 1)), rng=0).astype(float)
     off = np.linalg.norm(reports, axis=1) - RESOLUTION

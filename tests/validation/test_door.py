@@ -1,4 +1,4 @@
-"""Private values in every kind of container, through every entry of the client's half."""
+"""Conversion of private values in every kind of container, by every function that a client calls."""
 
 import decimal
 import warnings
@@ -25,7 +25,7 @@ pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
 
 N = 400
 UNLIKELY = 1e-9
-SECRET = 0.4375  # a number that is exact in every type below
+SECRET = 0.4375  # exact in every type below
 
 
 class Subclass(np.ndarray):
@@ -33,7 +33,7 @@ class Subclass(np.ndarray):
 
 
 def numbers(n_columns):
-    """Name, container of N equal records, and whether every value is missing."""
+    """Containers of N equal records, each with its name and whether all values are missing."""
     plain = np.full((N, n_columns), SECRET)
     rows, names = plain.tolist(), [f"c{j}" for j in range(n_columns)]
     holes = np.ones_like(plain, dtype=bool)
@@ -94,7 +94,7 @@ def assert_plain(found, expected):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
-def test_what_leaves_the_door(n_columns):
+def test_every_container_becomes_a_plain_array(n_columns):
     for name, container, hidden in numbers(n_columns):
         found = door.as_float_table(container, n_columns)
         assert_plain(found, np.full((N, n_columns), np.nan if hidden else SECRET))
@@ -103,7 +103,7 @@ def test_what_leaves_the_door(n_columns):
 
 @pytest.mark.parametrize("x", [{1.0}, {"a": 1.0}, (value for value in (1.0,)), polars.DataFrame({"a": [1.0]}).lazy()],
                          ids=lambda x: type(x).__name__)
-def test_what_is_no_table_is_refused_by_its_type(x):
+def test_other_types_are_refused_by_name(x):
     with pytest.raises(TypeError, match=f"got {type(x).__name__}"):
         door.as_floats(x)
 
@@ -120,7 +120,7 @@ def test_an_array_that_fails_shows_no_value():
 
 
 def raising(**methods):
-    """An object of a class with these methods, each of which raises with the value in its message."""
+    """Return an object with these methods, each of which raises an error with the value in its message."""
     def raiser(error):
         def method(self, *args, **kwargs):
             raise error(f"the value {SECRET}")
@@ -145,7 +145,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_values_that_raise_when_they_are_asked_are_missing(name):
+def test_values_that_raise_when_they_are_read_are_missing(name):
     value = HOSTILE[name]
     np.testing.assert_array_equal(door.as_float_table([[value, 1.0], [2.0, 3.0]], 2), [[np.nan, 1.0], [2.0, 3.0]])
     np.testing.assert_array_equal(door.as_float_table([2.0, value, 3.0], 1), [[2.0], [np.nan], [3.0]])
@@ -164,7 +164,7 @@ def test_a_mask_that_hides_nothing_changes_nothing(dtype):
     np.testing.assert_array_equal(door.as_floats(np.ma.array(values)), door.as_floats(values))
 
 
-def test_a_mask_behind_an_array_method_is_honoured():
+def test_a_mask_returned_by_an_array_method_is_honoured():
     class Lazy:
         def __array__(self, dtype=None, copy=None):
             return np.ma.array([171.0, 180.0], mask=[True, False])
@@ -172,7 +172,7 @@ def test_a_mask_behind_an_array_method_is_honoured():
     np.testing.assert_array_equal(door.as_floats(Lazy()), [np.nan, 180.0])
 
 
-def test_numbers_in_texts_of_any_length():
+def test_numbers_in_strings_of_any_length():
     texts = np.array(["1.5", "no number"], dtype=np.dtypes.StringDType())
     np.testing.assert_array_equal(door.as_floats(texts), [1.5, np.nan])
 
@@ -191,7 +191,7 @@ def test_one_record_of_several_values():
 
 
 def of_protocol(protocol, y=None):
-    """The client's entry: reports of records, whose responses come in a container of their own."""
+    """Return a function that privatises records and responses, the number of columns, and a response."""
     def privatize(X, responses):
         return protocol.privatize(X) if y is None else protocol.privatize(X, responses)
     return privatize, protocol.n_features, y
@@ -199,7 +199,7 @@ def of_protocol(protocol, y=None):
 
 def of_perturber(perturber, n_columns):
     def transform(X, responses):
-        if isinstance(X, list):  # whose rows may have other lengths
+        if isinstance(X, list):  # rows of a list may have other lengths
             return perturber.fit(np.full((2, n_columns), SECRET)).transform(X)
         return perturber.fit_transform(X)
     return transform, n_columns, None
@@ -233,11 +233,11 @@ ENTRIES = {
     "subset": of_protocol(CategoryProtocol(categories=(SECRET, 1.0, 2.0))),
     "oue": of_protocol(CategoryProtocol(categories=(SECRET, 1.0, 2.0), mechanism="oue")),
 }
-TEXTUAL = {"text", "bytes"}  # to a category, the text of a number is another value than the number
+TEXTUAL = {"text", "bytes"}  # as a category, the text of a number differs from the number
 
 
 def two_sample_p_value(reports, reference):
-    """Of the hypothesis that two sets of reports have one distribution, along a fixed direction."""
+    """p-value of the hypothesis that two sets of reports have the same distribution, along a fixed direction."""
     direction = np.sqrt(np.arange(1, reports.shape[1] + 1))
     one, other = (np.asarray(sample, dtype=float) @ direction for sample in (reports, reference))
     edges = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0, 1, 9)[1:-1]))
@@ -285,8 +285,8 @@ def test_masked_records_have_the_probabilities_of_the_mechanism(mechanism, hidde
 
 
 @pytest.mark.parametrize("mechanism", ["square_wave", "laplace"])
-def test_the_masked_array_mutant_is_caught(mechanism, monkeypatch):
-    """A door that lets masked arrays through: what is hidden leaves without noise."""
+def test_masked_arrays_that_are_not_converted_are_detected(mechanism, monkeypatch):
+    """Control: if masked arrays are passed on, hidden values are reported without noise."""
     monkeypatch.setattr(door, "_plain", lambda x: np.ma.asanyarray(x))
     monkeypatch.setattr(door, "_floats", lambda values: values.astype(float))
     monkeypatch.setattr(door, "_owned", lambda values: values)
@@ -296,7 +296,7 @@ def test_the_masked_array_mutant_is_caught(mechanism, monkeypatch):
 
 
 def masked_p_value(mechanism, hidden):
-    """Chi-squared test of reports of equal masked records against ``log_prob``."""
+    """p-value of a chi-squared test of reports of equal masked records against ``log_prob``."""
     n = 20_000
     protocol = ValueProtocol(epsilon=1.0, bounds=(-1, 1), mechanism=mechanism, n_levels=32)
     records = np.ma.array(np.full((n, 1), -SECRET), mask=np.full((n, 1), hidden))
@@ -317,7 +317,7 @@ def masked_p_value(mechanism, hidden):
     (skldp.LDPHistogram(categories=[SECRET, 1.0]), None),
     (skldp.LDPBayesLogisticRegression(classes=[SECRET, 1.0]), SECRET),
 ], ids=lambda value: type(value).__name__)
-def test_simulations_read_the_mask(estimator, y):
+def test_simulations_treat_masked_values_as_missing(estimator, y):
     X = np.full((20, 1), SECRET)
     labels = () if y is None else (np.where(np.arange(20) % 2, 1.0, SECRET),)
     assert type(estimator.privatize(np.ma.array(X), *labels)) is np.ndarray
@@ -341,7 +341,7 @@ def test_simulations_read_the_mask(estimator, y):
     pd.DataFrame({"a": ["1", "secret-value"]}), [[b"\xff"], [np.datetime64("2020")]],
 ], ids=["text", "text array", "too large", "complex", "ragged", "objects", "masked", "frame", "bytes and dates"])
 def test_transformers_never_raise_about_a_value(perturber, X):
-    """Only the type of a whole array is public, so that ``fit`` may refuse complex numbers, as scikit-learn asks."""
+    """Only the dtype of an array is public, so ``fit`` may refuse complex numbers, as scikit-learn requires."""
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         with pytest.raises(ValueError, match="Complex data not supported") as caught:
             perturber.fit(X)

@@ -1,4 +1,4 @@
-"""Wrong public parameters raise at once, in a sentence."""
+"""Wrong public parameters raise at once, with a clear error."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ALL = [Laplace, SquareWave, Gaussian, Sphere, RandomizedResponse, UnaryEncoding,
 
 @pytest.mark.parametrize("cls", ALL)
 @pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, True, "1", None, 20.5, 1000.0, 1e-7, -np.inf, 1j, [1.0]])
-def test_epsilon(cls, epsilon):
+def test_bad_epsilon(cls, epsilon):
     with pytest.raises(InvalidParameterError, match="epsilon"):
         cls(epsilon=epsilon)
 
@@ -31,7 +31,7 @@ def test_good_epsilon(cls, epsilon):
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-5, np.nan, True, "small", None])
-def test_delta(delta):
+def test_bad_delta(delta):
     with pytest.raises(InvalidParameterError, match="delta must"):
         Gaussian(delta=delta)
 
@@ -41,57 +41,57 @@ def test_delta(delta):
     None, 5, (1,), (1, 2, 3), (2, 1), (1, 1), (0, np.inf), (np.nan, 1), ("a", "b"), (True, 2), (-1.7e308, 1.7e308),
     (0, 1e-304),
 ])
-def test_bounds(cls, bounds):
+def test_bad_bounds(cls, bounds):
     with pytest.raises(InvalidParameterError, match="bounds"):
         cls(bounds=bounds)
 
 
 @pytest.mark.parametrize("cls", [Gaussian, Sphere])
 @pytest.mark.parametrize("norm", [0, -1, np.inf, np.nan, None, "1", True])
-def test_norm(cls, norm):
+def test_bad_norm(cls, norm):
     with pytest.raises(InvalidParameterError, match="norm must"):
         cls(norm=norm)
 
 
 @pytest.mark.parametrize("cls", [RandomizedResponse, UnaryEncoding, SubsetSelection])
 @pytest.mark.parametrize("n_categories", [0, -1, 2.0, True, None, "3"])
-def test_n_categories(cls, n_categories):
+def test_bad_n_categories(cls, n_categories):
     with pytest.raises(InvalidParameterError, match="n_categories must be"):
         cls(n_categories=n_categories)
 
 
 @pytest.mark.parametrize("cls", [Gaussian, Sphere])
 @pytest.mark.parametrize("n_features", [0, -1, 1.5, None])
-def test_n_features(cls, n_features):
+def test_bad_n_features(cls, n_features):
     with pytest.raises(InvalidParameterError, match="n_features must be"):
         cls(n_features=n_features)
 
 
 @pytest.mark.parametrize("window", [-0.1, 1.1, "wide", None, np.nan])
-def test_window(window):
+def test_bad_window(window):
     with pytest.raises(InvalidParameterError, match="window"):
         SquareWave(window=window)
 
 
 @pytest.mark.parametrize("cls, options", [(Laplace, {}), (Gaussian, {}), (Sphere, {"n_features": 20_000})])
-def test_an_epsilon_that_rounding_would_use_up_is_refused(cls, options):
+def test_an_epsilon_below_the_rounding_errors_is_refused(cls, options):
     with pytest.raises(InvalidParameterError, match="too small"):
         cls(epsilon=1e-5, **options)
 
 
 @pytest.mark.parametrize("cls", [RandomizedResponse, UnaryEncoding, SubsetSelection])
-def test_numpy_integers_are_taken(cls):
+def test_numpy_integers_are_accepted(cls):
     mechanism = cls(n_categories=np.int64(5))
     assert mechanism == cls(n_categories=5)
     assert len(mechanism.randomize([1, 2])) == 2
 
 
-def test_more_categories_than_words_can_tell_apart_are_refused():
+def test_too_many_categories_for_the_resolution_of_words_are_refused():
     with pytest.raises(InvalidParameterError, match="too small for this many"):
         SubsetSelection(epsilon=1e-6, n_categories=2**24).p
 
 
-def test_a_delta_that_promises_nothing_is_refused():
+def test_a_delta_without_a_meaningful_guarantee_is_refused():
     with pytest.raises(InvalidParameterError, match="delta"):
         Gaussian(epsilon=20, delta=0.99)
 
