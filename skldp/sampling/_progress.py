@@ -1,17 +1,17 @@
-"""One progress bar for a whole fit."""
+"""A progress bar for a whole fit."""
 
 from typing import Any
 
 
 class Progress:
-    """A tqdm bar on standard error, or nothing at all.
+    """A tqdm progress bar on standard error, or none.
 
     Parameters
     ----------
     shown : bool
         Whether there is a bar.
     total : int
-        Steps per walker, at most.
+        Largest number of steps per walker.
     """
 
     def __init__(self, shown, total):
@@ -27,18 +27,18 @@ class Progress:
             self._bar.close()
 
     def advance(self, n_steps, acceptance):
-        """Report steps taken by every walker."""
+        """Show steps taken by every walker."""
         if self.shown:
             self._note(acceptance=f"{acceptance:.2f}")
             self._bar.update(n_steps)
 
     def check(self, rhat):
-        """Report the worst R-hat of the draws so far."""
+        """Show the worst R-hat of the draws so far."""
         if self.shown:
             self._note(rhat=f"{rhat:.3f}")
 
     def finish(self):
-        """Fill the bar: sampling stopped because it was done."""
+        """Fill the bar after the last step, which may be earlier than the largest number."""
         if self.shown:
             self._bar.total = self._bar.n
             self._bar.refresh()
