@@ -134,7 +134,7 @@ class UnaryEncoding(BitMechanism):
         return fewest, bisect.bisect_left(counts, 1 - 1e-9, key=self._ones_cdf)
 
     def _ones_cdf(self, k):
-        """Probability of at most k ones: a binomial count, plus the record's own bit, which is one with probability p."""
+        """Probability of at most k ones: a binomial count, plus the record's own bit, one with probability p."""
         n_others = self.n_categories - 1
         at_most, below = (float(bdtr(j, n_others, self.q)) if 0 <= j < n_others else float(j >= 0) for j in (k, k - 1))
         return (1 - self.p) * at_most + self.p * below

@@ -1,4 +1,4 @@
-"""Sampling: the only folder that imports emcee. Moves, warm-up, diagnostics, and the Posterior they end in."""
+"""Sampling with emcee: moves, warm-up, stop rule, diagnostics, and the resulting Posterior."""
 
 from skldp.sampling._hamiltonian import HamiltonianMove
 from skldp.sampling._inference import sample

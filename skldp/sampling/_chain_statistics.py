@@ -7,7 +7,7 @@ from scipy.stats import rankdata
 
 
 def rhat_and_ess(columns):
-    r"""Rank-normalised split R-hat, and effective sample size of the bulk.
+    r"""Return rank-normalised split R-hat and bulk effective sample size of each column.
 
     Parameters
     ----------
@@ -19,10 +19,10 @@ def rhat_and_ess(columns):
 
     Notes
     -----
-    Every chain is cut in two halves of n draws. With B the variance of their means and W the mean of their variances,
-    of ranks put on a normal scale, :math:`\hat R = \sqrt{(n - 1)/n + B/W}`; it is the larger of that of the draws and
-    that of their distances from the median. The numbers are those of ArviZ, which goes from column to column; a
-    covariance matrix has many.
+    Every chain is split in two halves of n draws, and draws are replaced by normal scores of their ranks. With B the
+    variance of the means of the halves and W the mean of their variances, :math:`\hat R = \sqrt{(n - 1)/n + B/W}`. The
+    result is the larger of two: R-hat of the draws, and R-hat of their distances from the median. The numbers equal
+    those of ArviZ, which computes one column at a time and is slow for the many entries of a covariance matrix.
 
     References
     ----------
@@ -44,13 +44,13 @@ def rhat_and_ess(columns):
 
 
 def smaller_tail_ess(columns, probability=0.05):
-    """Effective sample size of two extreme quantiles, the smaller one.
+    """Return the smaller of the effective sample sizes of a lower and an upper quantile, for each column.
 
     Parameters
     ----------
     columns : ndarray of shape (n_chains, n_draws, n_columns)
     probability : float, default=0.05
-        Of the lower quantile, and of what is above the upper one.
+        Probability below the lower quantile, and above the upper quantile.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def smaller_tail_ess(columns, probability=0.05):
 
 
 def _halves(columns):
-    """The halves of all chains, (n_columns, 2 n_chains, n_draws // 2); the middle one of an odd number is left out."""
+    """Return the halves of all chains, shape (n_columns, 2 n_chains, n_draws // 2), without an odd middle draw."""
     half = columns.shape[1] // 2
     return np.ascontiguousarray(np.concatenate([columns[:, :half], columns[:, -half:]]).transpose(2, 0, 1))
 
@@ -80,7 +80,7 @@ def _rhat(halves):
 
 
 def _ess(halves):
-    """Effective sample size by Geyer's initial monotone sequence of pairs of autocorrelations."""
+    """Return the effective sample size by Geyer's initial monotone sequence of pairs of autocorrelations."""
     _, n_chains, n_draws = halves.shape
     covariance = _mean_autocovariance(halves)
     within = covariance[:, :1] * n_draws / (n_draws - 1)
@@ -90,7 +90,7 @@ def _ess(halves):
     last = max((n_draws - 3) // 2, 0)
     evens = correlation[:, :2 * last + 1:2]
     pairs = evens + correlation[:, 1:2 * last + 2:2]
-    # The first pair that is not positive ends the sum, with what its first half still has to say.
+    # The first pair that is not positive ends the sum, keeping its first term if that is positive.
     end = np.where((pairs <= 0).any(axis=1), np.argmax(pairs <= 0, axis=1), last)
     rows = np.arange(len(pairs))
     rest = np.where((pairs[rows, end] >= 0) | (evens[rows, end] > 0), evens[rows, end], 0.0)
@@ -102,7 +102,7 @@ def _ess(halves):
 
 
 def _mean_autocovariance(halves):
-    """Autocovariance at every lag, averaged over chains, (n_columns, n_draws)."""
+    """Return the autocovariance at every lag, averaged over chains, shape (n_columns, n_draws)."""
     n_draws = halves.shape[2]
     width = next_fast_len(2 * n_draws, real=True)
     spectrum = rfft(halves - halves.mean(axis=2, keepdims=True), n=width, axis=2)

@@ -1,4 +1,4 @@
-"""Walkers that emcee advances."""
+"""Markov chains that emcee advances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _STEPS_PER_UPDATE = 50
 
 
 def first_state(positions, log_density, seed):
-    """State of walkers with a generator of their own.
+    """Return the emcee state of walkers at given positions, with a new random generator.
 
     Parameters
     ----------
@@ -32,17 +32,17 @@ def first_state(positions, log_density, seed):
 
 
 def advance(log_density, moves, state, n_steps, tune):
-    """Advance all walkers.
+    """Advance all walkers by ``n_steps`` steps.
 
     Parameters
     ----------
     log_density : callable
     moves : emcee.moves.Move or list of (Move, float)
     state : emcee.State
-        With the state of its random generator.
+        Positions, log-densities and the state of the random generator.
     n_steps : int
     tune : bool
-        Whether the moves may tune themselves.
+        Whether emcee calls the ``tune`` method of the moves.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def advance(log_density, moves, state, n_steps, tune):
     acceptance : float
     """
     sampler = EnsembleSampler(*state.coords.shape, log_density, moves=moves, vectorize=True)
-    # emcee's own wrapper prints the parameters and a traceback on any exception, Ctrl-C among them.
+    # The wrapper that emcee puts around it prints parameters and a traceback on every exception, even on Ctrl-C.
     sampler.log_prob_fn = log_density
     with quiet():
         state = sampler.run_mcmc(state, n_steps, tune=tune, skip_initial_state_check=True)
@@ -60,7 +60,7 @@ def advance(log_density, moves, state, n_steps, tune):
 
 @dataclass
 class Chains:
-    """Walkers under way, and what advances them.
+    """Current state of all walkers, with their density and moves.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Chains:
     moves : emcee.moves.Move or list of (Move, float)
         Replaced between windows of the warm-up, fixed afterwards.
     state : emcee.State
-        Where they stand, with the state of their random generator.
+        Positions, log-densities and the state of the random generator.
     bar : tqdm.tqdm
         Progress of all steps, with notes behind it.
     """
@@ -82,18 +82,18 @@ class Chains:
 
     @property
     def positions(self):
-        """Where all walkers stand, (n_walkers, n_params)."""
+        """Positions of all walkers, shape (n_walkers, n_params)."""
         return self.state.coords
 
-    def move_to(self, log_density):
-        """Go on with another density, from where the walkers stand."""
+    def change_density(self, log_density):
+        """Continue with another density from the current positions."""
         self.log_density = log_density
         with quiet():
             self.state.log_prob = log_density(self.state.coords)
 
     def run(self, n_steps, tune=False):
-        """Advance all walkers and return their paths, (n_walkers, n_steps, n_params)."""
-        # Cutting a run in pieces changes no draw: each piece resumes the generator's state.
+        """Advance all walkers and return their paths, shape (n_walkers, n_steps, n_params)."""
+        # Splitting a run changes no draw: each piece continues with the state of the random generator.
         size = n_steps if self.bar.disable else _STEPS_PER_UPDATE
         pieces = [min(size, n_steps - done) for done in range(0, n_steps, size)]
         return np.concatenate([self._run_piece(piece, tune) for piece in pieces], axis=1)

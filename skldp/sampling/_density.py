@@ -1,4 +1,4 @@
-"""A model as the samplers see it: batched, quiet, and never NaN."""
+"""A wrapper of models for the samplers: no floating-point warnings, and no NaN."""
 
 import warnings
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import numpy as np
 def quiet():
     """Suppress floating-point warnings of a density.
 
-    A sampler tries impossible parameters on purpose, and rejects them; that their density overflows is expected.
+    A sampler also proposes parameters of zero density, and rejects them. Overflow is expected there.
 
     Examples
     --------
@@ -26,23 +26,23 @@ def quiet():
 
 
 class GuardedModel:
-    """A model as the samplers see it: its density is a finite number or minus infinity.
+    """Wrapper of a model whose log-density is finite or minus infinity, never NaN.
 
     Parameters
     ----------
     model : Model
-        What is sampled.
+        The model to sample.
 
     Attributes
     ----------
     n_params : int
         Number of unconstrained parameters.
     has_gradient : bool
-        Whether the model knows the exact gradient of its density.
+        Whether the model has the exact gradient of its log-density.
     has_surrogate : bool
-        Whether it knows a cheaper approximate gradient.
-    has_force : bool
-        Whether it knows any of the two.
+        Whether it has a cheaper approximate gradient.
+    has_trajectory_gradient : bool
+        Whether it has at least one of the two.
     """
 
     def __init__(self, model):
@@ -50,11 +50,11 @@ class GuardedModel:
         self.n_params = int(model.n_params)
         self.has_gradient = model.gradient is not None
         self.has_surrogate = model.surrogate is not None
-        self.has_force = self.has_gradient or self.has_surrogate
+        self.has_trajectory_gradient = self.has_gradient or self.has_surrogate
         self._last = np.empty((0, 0)), np.empty(0)
 
     def approximation(self):
-        """Return the model in which the mode is searched: this one, unless it names another."""
+        """Return the model whose mode is searched: the approximation if there is one, else this model."""
         return self if self.model.approximation is None else GuardedModel(self.model.approximation)
 
     def initial(self):
@@ -62,24 +62,25 @@ class GuardedModel:
         return np.array(self.model.initial(), dtype=float).reshape(self.n_params)
 
     def log_density(self, theta):
-        """Return the log-density of each row, with everything non-finite turned into minus infinity."""
+        """Return the log-density of each row, with non-finite values replaced by minus infinity."""
         # The last gradient call already computed this value.
-        known, value = self._last
-        return value.copy() if np.array_equal(known, theta) else _only_possible(self.model.log_density(theta))
+        last_theta, value = self._last
+        known = np.array_equal(last_theta, theta)
+        return value.copy() if known else _finite_or_minus_inf(self.model.log_density(theta))
 
     def gradient(self, theta):
-        """Return the exact log-density and gradient of each row; numerical where the model has no gradient."""
+        """Return the log-density and gradient of each row, by central differences if the model has no gradient."""
         if self.has_gradient:
             value, gradient = self.model.gradient(theta)
-            return _only_possible(value), np.asarray(gradient, dtype=float)
+            return _finite_or_minus_inf(value), np.asarray(gradient, dtype=float)
         return self._central_differences(theta)
 
-    def force(self, theta):
-        """Return the gradient that drives trajectories: the surrogate where there is one."""
+    def trajectory_gradient(self, theta):
+        """Return the gradient for trajectories: the surrogate if there is one, else the exact gradient."""
         if self.has_surrogate:
             return np.asarray(self.model.surrogate(theta), dtype=float)
         value, gradient = self.model.gradient(theta)
-        self._last = theta.copy(), _only_possible(value)
+        self._last = theta.copy(), _finite_or_minus_inf(value)
         return np.asarray(gradient, dtype=float)
 
     def to_plain(self, theta):
@@ -87,11 +88,11 @@ class GuardedModel:
         return theta if self.model.coordinates is None else self.model.coordinates.to_plain(theta)
 
     def from_plain(self, theta):
-        """Return the coordinates of this model for points in plain ones."""
+        """Return the coordinates of this model for points in plain coordinates."""
         return theta if self.model.coordinates is None else self.model.coordinates.from_plain(theta)
 
     def constrain(self, theta):
-        """Return the natural parameters of theta (chain, draw, n_params): dict name -> (chain, draw, ...)."""
+        """Return the natural parameters of theta, shape (chain, draw, n_params): dict name -> (chain, draw, ...)."""
         chains_and_draws = theta.shape[:2]
         natural = self.model.constrain(theta.reshape(-1, self.n_params))
         return {name: _unflatten(values, chains_and_draws) for name, values in natural.items()}
@@ -106,7 +107,7 @@ class GuardedModel:
         return values[:, 0], gradient
 
 
-def _only_possible(values):
+def _finite_or_minus_inf(values):
     values = np.asarray(values, dtype=float)
     return np.where(np.isfinite(values), values, -np.inf)
 

@@ -1,4 +1,4 @@
-"""Has it converged? Split R-hat and effective sample sizes, and what to say about them."""
+"""Convergence diagnostics: split R-hat and effective sample sizes, the stop rule and the warnings."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Diagnostics:
     Parameters
     ----------
     rhat, ess : dict of str to ndarray
-        By name, in the shape of the parameter; NaN where the parameter is a
-        constant (the diagonal of a correlation matrix, say).
+        By name, in the shape of the parameter; NaN for elements that are
+        constant (such as the diagonal of a correlation matrix).
     """
 
     rhat: dict
@@ -39,32 +39,32 @@ class Diagnostics:
 
     @property
     def converged(self):
-        """Whether sampling may stop: every R-hat and effective size is good."""
+        """Whether every R-hat and effective sample size meets the stop rule."""
         return not (self.worst_rhat[1] > STOP_RHAT or self.worst_ess[1] < STOP_ESS)
 
     @property
     def shortfall(self):
-        r"""How many times longer the chains should have been.
+        r"""Factor by which the chains are too short for the stop rule.
 
-        Both numbers are predictable: the effective size grows as n, and
+        With n draws the effective sample size grows as n, and
         :math:`\hat R^2 - 1` falls as 1/n.
         """
         rhat, ess = self.worst_rhat[1], self.worst_ess[1]
         return max((rhat**2 - 1) / (STOP_RHAT**2 - 1), STOP_ESS / max(ess, 1.0))
 
     def warn(self, n_draws):
-        """Warn when a number is too bad to trust the draws, with a remedy."""
+        """Warn if the worst R-hat or effective sample size is beyond the limit for a warning."""
         name, rhat = self.worst_rhat
         if rhat > WARN_RHAT:
-            _complain(f"R-hat of {name} is {rhat:.3f}, above {WARN_RHAT}", n_draws)
+            _warn_not_converged(f"R-hat of {name} is {rhat:.3f}, above {WARN_RHAT}", n_draws)
             return
         name, ess = self.worst_ess
         if ess < WARN_ESS:
-            _complain(f"the effective sample size of {name} is {ess:.0f}, below {WARN_ESS}", n_draws)
+            _warn_not_converged(f"the effective sample size of {name} is {ess:.0f}, below {WARN_ESS}", n_draws)
 
 
 def diagnose(draws):
-    """Split rank-normalised R-hat and bulk effective sample size.
+    """Return split rank-normalised R-hat and bulk effective sample size of every parameter.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def diagnose(draws):
 
 
 def tail_ess(draws):
-    """Effective sample size of the 5 % and 95 % quantiles, the smaller one.
+    """Return the smaller of the effective sample sizes of the 5 % and 95 % quantiles.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ def tail_ess(draws):
 
 
 def unknown(draws):
-    """NaN in the shape of each parameter, for draws that are no Markov chain."""
+    """Return NaN in the shape of each parameter, for draws that are not from a Markov chain."""
     return {name: np.full(values.shape[2:], np.nan) for name, values in draws.items()}
 
 
 def element_names(name, shape):
-    """Names of a parameter's elements, as in ``coef[0]``.
+    """Return the names of a parameter's elements, as in ``coef[0]``.
 
     Examples
     --------
@@ -126,16 +126,16 @@ def element_names(name, shape):
 
 
 def _by_column(statistics, values, failed):
-    """Statistics of each distinct column, one array for each; `failed` where one cannot be computed."""
+    """Return one array for each statistic of the columns, with `failed` if it cannot be computed."""
     columns = values.reshape(values.shape[:2] + (-1,))
-    # A symmetric matrix carries every element twice; a few draws of each chain tell twins from strangers.
-    few = columns[:, [0, columns.shape[1] // 2, -1]].reshape(-1, columns.shape[2])
-    _, first, inverse = np.unique(few, axis=1, return_index=True, return_inverse=True)
+    # A symmetric matrix has every element twice. Three draws of each chain are enough to detect duplicate columns.
+    three = columns[:, [0, columns.shape[1] // 2, -1]].reshape(-1, columns.shape[2])
+    _, first, inverse = np.unique(three, axis=1, return_index=True, return_inverse=True)
     distinct = columns[:, :, first]
     with quiet():
         results = np.atleast_2d(statistics(distinct))
-    constant, unfit = np.ptp(distinct, axis=(0, 1)) == 0, np.isnan(distinct).any(axis=(0, 1))
-    results = np.where(np.isfinite(results) & ~unfit, results, np.reshape(failed, (-1, 1)))
+    constant, has_nan = np.ptp(distinct, axis=(0, 1)) == 0, np.isnan(distinct).any(axis=(0, 1))
+    results = np.where(np.isfinite(results) & ~has_nan, results, np.reshape(failed, (-1, 1)))
     results[:, constant] = np.nan
     return [result[inverse.ravel()].reshape(values.shape[2:]) for result in results]
 
@@ -149,8 +149,8 @@ def _extreme(by_name, pick):
     return names[where], float(values[where])
 
 
-def _complain(what, n_draws):
+def _warn_not_converged(reason, n_draws):
     warnings.warn(
-        f"Sampling has not converged: {what}. Raise n_draws (now {n_draws}) or n_warmup; "
+        f"Sampling has not converged: {reason}. Raise n_draws (now {n_draws}) or n_warmup; "
         "if that does not help, give the model more reports or a tighter prior.",
         ConvergenceWarning, stacklevel=5)

@@ -10,30 +10,31 @@ class HamiltonianMove(Move):
 
     Walkers do not interact: each is an independent chain, and they share only
     the batched calls of the gradient. Pass `skip_initial_state_check=True` to
-    emcee, since fewer walkers than parameters is fine here.
+    emcee, because this move allows fewer walkers than parameters.
 
     Parameters
     ----------
     gradient : callable
         Gradient of the log-density, (n_walkers, n_params) -> (n_walkers,
-        n_params). An approximation is allowed: it costs acceptance, never
-        correctness.
+        n_params). An approximation lowers the acceptance, but the chain stays
+        exact.
     covariance : ndarray of shape (n_params, n_params)
         Estimate of the posterior covariance, the inverse of the mass matrix.
     step_size : float, default=None
         Leapfrog step in units of posterior standard deviations;
         :math:`n_{params}^{-1/4}` by default.
     length : float, default=2.0
-        Mean length of a trajectory in posterior standard deviations. A quarter
-        turn, of which jitter leaves nine tenths of this, forgets a Gaussian
-        best; a little more pays where tails are heavy.
+        Mean length of a trajectory in posterior standard deviations, before
+        jitter multiplies it by 0.95 on average. For a Gaussian, successive
+        draws are least correlated after a quarter turn, a length of pi / 2;
+        with heavy tails a slightly longer trajectory is better.
     most_leapfrogs : int, default=20
-        No trajectory takes more, however small the steps.
+        Largest number of leapfrog steps of a trajectory.
     step_jitter : (float, float), default=(0.7, 1.2)
         Each walker's step is `step_size` times a uniform draw between the two.
-        The short ones free walkers from corners that the long ones cannot turn.
+        With short steps, walkers can leave regions of high curvature.
     target_acceptance : float, default=0.8
-        Acceptance probability that `tune` steers the step size toward.
+        Acceptance probability to which `tune` adapts the step size.
 
     Notes
     -----
@@ -45,15 +46,15 @@ class HamiltonianMove(Move):
     .. math:: \min\{1, \exp[\log p(\theta^*) - \log p(\theta)
               + (p'p - p^{*\prime} p^*) / 2]\}.
 
-    The leapfrog map is reversible and keeps volume for *any* vector field g,
-    so the chain is exact when g is a surrogate: only the accept step sees the
-    density. Trajectories that meet a non-finite number are rejected. emcee
-    calls `tune` only in runs with `tune=True`; call `freeze` after the last
-    one, so that the chain that is kept has a constant kernel.
+    The leapfrog map is reversible and preserves volume for *any* vector field
+    g, so the chain is exact if g is a surrogate: the accept step evaluates the
+    density. Trajectories with a non-finite number are rejected. emcee calls
+    `tune` only in runs with `tune=True`; call `freeze` after the last of them,
+    so that the transition kernel of the stored chain is constant.
 
     The number of leapfrogs is drawn anew at every step, uniformly between 0.7
-    and 1.3 times `length / step_size`, lest a trajectory fall in step with an
-    orbit.
+    and 1.3 times `length / step_size`, so that trajectories cannot repeat a
+    periodic orbit.
 
     References
     ----------
@@ -87,23 +88,23 @@ class HamiltonianMove(Move):
         self.set_covariance(covariance)
 
     def set_covariance(self, covariance):
-        """Replace the metric by a new estimate of the posterior covariance, and tune the step size anew."""
+        """Replace the metric by a new estimate of the posterior covariance, and restart the step size tuning."""
         self.covariance = np.array(covariance, dtype=float)
         self._root = np.linalg.cholesky(self.covariance)
         self._log_steps = []
         self._acceptance = self.target_acceptance
-        self._known = np.empty((0, 0)), np.empty((0, 0))
+        self._last = np.empty((0, 0)), np.empty((0, 0))
 
     def tune(self, state, accepted):
-        """Move the step size toward the target acceptance (Robbins-Monro)."""
+        """Adapt the step size to the target acceptance (Robbins-Monro)."""
         error = self._acceptance - self.target_acceptance
-        # Early swings find the right magnitude; later ones are averaged away by `freeze`.
+        # Large early changes find the right magnitude; `freeze` averages over the later ones.
         gain = max(1.5 / (1 + len(self._log_steps)) ** 0.6, 0.1)
         self.step_size *= float(np.exp(gain * error))
         self._log_steps.append(np.log(self.step_size))
 
     def freeze(self):
-        """Fix the step size at the geometric mean of the second half of its tuning."""
+        """Fix the step size at the geometric mean over the second half of the tuning."""
         if self._log_steps:
             self.step_size = float(np.exp(np.mean(self._log_steps[len(self._log_steps) // 2:])))
 
@@ -111,34 +112,34 @@ class HamiltonianMove(Move):
         """Propose one trajectory per walker and accept by the exact density."""
         random, start = model.random, state.coords.copy()
         momentum = random.standard_normal(start.shape)
-        force = self._force_at(start)
-        end, end_momentum, end_force, alive = self._trajectory(start, momentum, force, random)
+        gradient = self._scaled_gradient(start)
+        end, end_momentum, end_gradient, finite = self._trajectory(start, momentum, gradient, random)
         log_prob, _ = model.compute_log_prob_fn(end)
         kinetic_change = 0.5 * np.sum(end_momentum**2 - momentum**2, axis=1)
-        log_ratio = np.where(alive, log_prob - state.log_prob - kinetic_change, -np.inf)
+        log_ratio = np.where(finite, log_prob - state.log_prob - kinetic_change, -np.inf)
         accepted = np.log(random.random_sample(len(end))) < log_ratio
         self._acceptance = np.mean(np.exp(np.minimum(log_ratio, 0.0)))
         state = self.update(state, State(end, log_prob=log_prob), accepted)
-        self._known = state.coords.copy(), np.where(accepted[:, None], end_force, force)
+        self._last = state.coords.copy(), np.where(accepted[:, None], end_gradient, gradient)
         return state, accepted
 
-    def _force_at(self, start):
-        """Force at the start of a step: as a rule, the one at the end of the step before."""
-        coords, force = self._known
-        return force if np.array_equal(coords, start) else self.gradient(start) @ self._root
+    def _scaled_gradient(self, start):
+        """Return the gradient with respect to z at the start of a step, usually known from the end of the last one."""
+        coords, gradient = self._last
+        return gradient if np.array_equal(coords, start) else self.gradient(start) @ self._root
 
-    def _trajectory(self, start, momentum, force, random):
-        """Leapfrog all walkers; one that meets a non-finite number stays at its start, dead."""
+    def _trajectory(self, start, momentum, gradient, random):
+        """Take all leapfrog steps of all walkers; a walker that becomes non-finite returns to its start."""
         step = self.step_size * random.uniform(*self.step_jitter, (len(start), 1))
         n_steps = self._draw_leapfrogs(random)
-        alive = np.ones(len(start), dtype=bool)
-        theta, force = start, _buried(force, alive, 0.0)
-        momentum = momentum + 0.5 * step * force
-        for left in reversed(range(n_steps)):
-            theta = _buried(theta + step * (momentum @ self._root.T), alive, start)
-            force = _buried(self.gradient(theta) @ self._root, alive, 0.0)
-            momentum = momentum + (1.0 if left else 0.5) * step * force
-        return _buried(theta, alive, start), momentum, force, alive
+        finite = np.ones(len(start), dtype=bool)
+        theta, gradient = start, _freeze_diverged(gradient, finite, 0.0)
+        momentum = momentum + 0.5 * step * gradient
+        for remaining in reversed(range(n_steps)):
+            theta = _freeze_diverged(theta + step * (momentum @ self._root.T), finite, start)
+            gradient = _freeze_diverged(self.gradient(theta) @ self._root, finite, 0.0)
+            momentum = momentum + (1.0 if remaining else 0.5) * step * gradient
+        return _freeze_diverged(theta, finite, start), momentum, gradient, finite
 
     def _draw_leapfrogs(self, random):
         middle = self.length / self.step_size
@@ -146,10 +147,10 @@ class HamiltonianMove(Move):
         return random.randint(fewest, most + 1)
 
 
-def _buried(values, alive, fallback):
-    """Values of the walkers that are alive, after marking (in place) those that turned non-finite."""
-    finite = np.isfinite(values)
-    if finite.all() and alive.all():
+def _freeze_diverged(values, finite, fallback):
+    """Return values, with ``fallback`` for walkers that are or were non-finite; ``finite`` is updated in place."""
+    entries = np.isfinite(values)
+    if entries.all() and finite.all():
         return values
-    alive &= finite.all(axis=1)
-    return np.where(alive[:, None], values, fallback)
+    finite &= entries.all(axis=1)
+    return np.where(finite[:, None], values, fallback)

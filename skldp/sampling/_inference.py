@@ -1,4 +1,4 @@
-"""From a model to its posterior, by Markov chains or by the Gaussian approximation at the mode."""
+"""Inference of the posterior of a model, by Markov chains or by the Gaussian approximation at the mode."""
 
 from numbers import Integral
 from typing import Any
@@ -17,36 +17,36 @@ from skldp.sampling._warm_start import WarmStart
 
 _KEPT_DRAWS = 4000
 _KEPT_PATH = 2000
-_WARM_SHARE = 4  # a warm start takes this part of the warm-up
-_SETTLING_SHARE = 5  # part of the warm-up in which walkers of an approximation move on to the density itself
+_WARM_DIVISOR = 4  # a warm start divides the warm-up by this
+_SETTLING_DIVISOR = 5  # warm-up on an approximation ends with this fraction (1/5) of its steps on the exact density
 
 
 class MCMC(BaseEstimator):
-    r"""Inference by Markov chains that emcee advances together.
+    r"""Inference by Markov chains that emcee advances in parallel.
 
     Parameters
     ----------
     n_walkers : "auto" or int, default="auto"
-        Number of chains. "auto" takes 40 where there is a gradient, 24 where it is one of more than 100 parameters, 16
-        where the density costs more than its surrogate gradient: more walkers make each step more useful, but
-        R-hat 1.01 costs about 100 effective draws per walker.
+        Number of chains. "auto" is 40 for models with a gradient, 24 if they have more than 100 parameters, and 16 if
+        the density costs more than its surrogate gradient. More walkers make better use of each batched call, but an
+        R-hat of 1.01 needs about 100 effective draws per walker.
     n_warmup : "auto" or int, default="auto"
-        Steps per walker in which the shape of the posterior is learned, and which are thrown away. "auto" is 100, 120
-        for the linear and 200 for the logistic regression.
+        Steps per walker that adapt the sampler to the posterior and are then discarded. "auto" is 100, 120 for the
+        linear and 200 for the logistic regression.
     n_draws : int, default=3000
-        Most steps per walker that are kept. Sampling stops earlier, as soon as every split R-hat is at most 1.01 and
-        every bulk effective sample size at least 1,000.
+        Largest number of steps per walker after warm-up. Sampling stops earlier, as soon as every split R-hat is at
+        most 1.01 and every bulk effective sample size at least 1,000.
 
     See Also
     --------
-    LaplaceApproximation : Milliseconds instead of seconds, for first looks.
+    LaplaceApproximation : Milliseconds instead of seconds, for exploratory use.
 
     Notes
     -----
-    It has ``get_params`` and ``set_params``, so that a grid search can go over ``inference__n_draws``.
+    It has ``get_params`` and ``set_params``, so a grid search can vary ``inference__n_draws``.
 
-    The walkers start around the mode. Split R-hat of C walkers whose halves hold m effective draws each is about
-    :math:`\sqrt{1 + 1/m}`, so that 1.01 takes m = 50, or 100 C effective draws in all.
+    The walkers start around the mode. Split R-hat of C walkers with m effective draws in each half is about
+    :math:`\sqrt{1 + 1/m}`, so a value of 1.01 needs m = 50, or 100 C effective draws in total.
 
     References
     ----------
@@ -62,7 +62,7 @@ class MCMC(BaseEstimator):
     12
     """
 
-    # Whether draws come from all of the posterior, so that a learned scale is averaged over.
+    # Whether draws come from the whole posterior, so that learned scales are averaged over.
     explores = True
 
     def __init__(self, *, n_walkers: int | str = "auto", n_warmup: int | str = "auto", n_draws: int = 3000) -> None:
@@ -73,35 +73,35 @@ class MCMC(BaseEstimator):
     def _infer(self, model, seed, progress, start):
         """Sample a model: mode, warm-up, then blocks of steps until the stop rule holds."""
         n_warmup = self._warm_up_steps(model)
-        walked = GuardedModel(model.reparametrised())
-        searched = walked.approximation()
+        target = GuardedModel(model.reparametrised())
+        approximation = target.approximation()
         seeds = np.random.SeedSequence(seed).spawn(2)
         rng = np.random.default_rng(seeds[0])
-        start = None if start is None else start.in_coordinates_of(walked, int(model.n_params))
+        start = None if start is None else start.in_coordinates_of(target, int(model.n_params))
         warm = start is not None and start.covariance is not None
         if warm:
-            mode, n_warmup = _remembered_mode(start, searched), n_warmup // _WARM_SHARE
+            mode, n_warmup = _mode_of_warm_start(start, approximation), n_warmup // _WARM_DIVISOR
         else:
-            mode = find_mode(searched, None if start is None else start.mode)
-        route = HamiltonianRoute() if walked.has_force else EnsembleRoute()
-        n_walkers = self._number_of_walkers(route, walked, warm)
-        state = _first_state(searched, mode, start if warm else None, route, n_walkers, rng, seeds[1])
+            mode = find_mode(approximation, None if start is None else start.mode)
+        route = HamiltonianRoute() if target.has_trajectory_gradient else EnsembleRoute()
+        n_walkers = self._number_of_walkers(route, target, warm)
+        state = _first_state(approximation, mode, start if warm else None, route, n_walkers, rng, seeds[1])
         with _progress_bar(progress, n_warmup + self.n_draws) as bar:
-            chains = Chains(searched.log_density, route.moves(walked, mode), state, bar)
-            settling = 0 if searched is walked else n_warmup // _SETTLING_SHARE
-            covariance = route.warm_up(chains, n_warmup - settling, walked.constrain, warm=warm)
+            chains = Chains(approximation.log_density, route.moves(target, mode), state, bar)
+            settling = 0 if approximation is target else n_warmup // _SETTLING_DIVISOR
+            covariance = route.warm_up(chains, n_warmup - settling, target.constrain, warm=warm)
             if settling:
-                # The step size was tuned on the approximation, whose gradient drives the trajectories. Tuned on the
-                # density it would shrink without end, because smaller steps do not bring the two together.
-                chains.move_to(walked.log_density)
+                # The step size was tuned on the approximation, whose gradient the trajectories use. Tuning on the
+                # exact density would shrink it without end, because smaller steps do not reduce the difference.
+                chains.change_density(target.log_density)
                 chains.run(settling)
-            draws, diagnostics, path = _collect(chains, walked, route.first_block, self.n_draws)
+            draws, diagnostics, path = _collect(chains, target, route.first_block, self.n_draws)
         diagnostics.warn(self.n_draws)
         n_steps = next(iter(draws.values())).shape[1]
-        end = WarmStart(walked.to_plain(mode.theta[None])[0], covariance, walked.to_plain(chains.positions),
-                        walked.to_plain(_thinned_path(path)))
-        return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws), chains.acceptance,
-                         n_steps, (end,))
+        end = WarmStart(target.to_plain(mode.theta[None])[0], covariance, target.to_plain(chains.positions),
+                        target.to_plain(_thinned_path(path)))
+        return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws),
+                         acceptance=chains.acceptance, n_steps=n_steps, warm_starts=(end,))
 
     def _warm_up_steps(self, model):
         """Check the parameters, and return the number of warm-up steps."""
@@ -126,11 +126,11 @@ class MCMC(BaseEstimator):
 
 
 class LaplaceApproximation(BaseEstimator):
-    """Inference by the Gaussian approximation at the mode: milliseconds, for grid search and first looks.
+    """Inference by the Gaussian approximation at the mode, in milliseconds, for grid search and exploratory use.
 
     See Also
     --------
-    MCMC : Markov chains, whose error vanishes with their length.
+    MCMC : Markov chains, whose error converges to zero as they get longer.
 
     Notes
     -----
@@ -149,7 +149,7 @@ class LaplaceApproximation(BaseEstimator):
     explores = False
 
     def _infer(self, model, seed, progress, start):
-        """Find the mode and draw from the Gaussian there; there is no progress to show."""
+        """Find the mode and draw from the Gaussian approximation there; ``progress`` is ignored."""
         guarded = GuardedModel(model)
         rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[0])
         start = None if start is None else start.in_coordinates_of(guarded, guarded.n_params)
@@ -165,7 +165,7 @@ _INFERENCE: dict[str, Any] = {"mcmc": MCMC, "laplace": LaplaceApproximation}
 
 
 def check_inference(inference):
-    """Return the object that infers: one by its name, or the user's own."""
+    """Return the inference object for a name, or the object itself."""
     if isinstance(inference, (MCMC, LaplaceApproximation)):
         return inference
     if not isinstance(inference, str) or inference not in _INFERENCE:
@@ -180,8 +180,7 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     Parameters
     ----------
     model : Model
-        Bound to its data. With a gradient or a surrogate it is sampled by Hamiltonian trajectories, else by ensemble
-        moves.
+        Bound to its data. Hamiltonian trajectories are used if it has a gradient or a surrogate, else ensemble moves.
     inference : "mcmc", "laplace", MCMC or LaplaceApproximation, default="mcmc"
         Markov chains, or the Gaussian approximation at the mode.
     seed : int or None, default=None
@@ -189,8 +188,8 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     progress : bool, default=False
         Show one bar with steps, acceptance and the worst R-hat so far.
     start : Posterior, WarmStart or None, default=None
-        Posterior of a similar model, or one of its ``warm_starts``. Chains start where those stopped, with the metric
-        that they had learned, and take a quarter of the warm-up; "auto" takes fewer of them.
+        Posterior of a similar model, or one of its ``warm_starts``. Chains start at the last positions of that run,
+        with its metric, and with a quarter of the warm-up; "auto" chooses fewer of them.
 
     Returns
     -------
@@ -199,7 +198,7 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        When the budget is spent and an R-hat is above 1.05 or an effective sample size below 400.
+        If after ``n_draws`` steps an R-hat is above 1.05 or an effective sample size below 400.
 
     Examples
     --------
@@ -230,57 +229,60 @@ def _progress_bar(shown, total):
     return tqdm(total=total, desc="sampling", unit="step", dynamic_ncols=True, disable=not shown)
 
 
-def _remembered_mode(start, model):
-    """Return the place and shape of an earlier posterior, in place of the mode and the curvature there."""
+def _mode_of_warm_start(start, model):
+    """Return the mode and covariance of an earlier run, which replace a search for the mode."""
     with quiet():
         return Mode(start.mode, float(model.log_density(start.mode[None])[0]), start.covariance)
 
 
 def _first_state(model, mode, start, route, n_walkers, rng, seed):
-    """Return walkers around the mode, or where those of an earlier run stood."""
+    """Return walkers around the mode, or near the last positions of an earlier run."""
     if start is None:
         offsets = route.initial_scale * _gaussian(mode.covariance, n_walkers, rng)
     else:
         rows = rng.choice(len(start.positions), n_walkers, replace=n_walkers > len(start.positions))
         offsets = start.positions[rows] - start.mode + 0.05 * _gaussian(mode.covariance, n_walkers, rng)
-    positions, values = _possible(model, mode.theta, offsets)
+    positions, values = _with_finite_density(model, mode.theta, offsets)
     return first_state(positions, values, seed)
 
 
-def _possible(model, center, offsets):
-    """Move walkers with an impossible start toward the mode, which is possible."""
+def _with_finite_density(model, center, offsets):
+    """Return starting positions and log-densities, with walkers of zero density moved towards the mode."""
     with quiet():
         for _ in range(60):
             values = model.log_density(center + offsets)
-            lost = np.isneginf(values)
-            if not lost.any():
+            impossible = np.isneginf(values)
+            if not impossible.any():
                 break
-            offsets = np.where(lost[:, None], 0.5 * offsets, offsets)
+            offsets = np.where(impossible[:, None], 0.5 * offsets, offsets)
     return center + offsets, values
 
 
 def _collect(chains, model, first_block, n_draws):
-    """Sample in blocks until the stop rule holds or the budget is spent; the path is that of the last block."""
+    """Sample in blocks until the stop rule holds or ``n_draws`` is reached.
+
+    Returns the draws, their diagnostics and the path of the last block.
+    """
     blocks: list[dict] = []
-    spent, size = 0, min(first_block, n_draws)
+    n_done, size = 0, min(first_block, n_draws)
     while True:
         path = chains.run(size)
         with quiet():
             blocks.append(model.constrain(path))
-        spent += size
+        n_done += size
         draws = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
         diagnostics = diagnose(draws)
         chains.note(rhat=f"{diagnostics.worst_rhat[1]:.3f}")
-        if diagnostics.converged or spent == n_draws:
+        if diagnostics.converged or n_done == n_draws:
             chains.bar.total = chains.bar.n  # full: there is nothing left to do
             chains.bar.refresh()
             return draws, diagnostics, path
-        size = min(_next_block(spent, diagnostics.shortfall), n_draws - spent)
+        size = min(_next_block(n_done, diagnostics.shortfall), n_draws - n_done)
 
 
-def _next_block(spent, shortfall):
-    """Return the steps to the predicted end, between a quarter and all of those that were taken."""
-    return int(np.ceil(spent * np.clip(1.1 * shortfall - 1, 0.25, 1.0)))
+def _next_block(n_done, shortfall):
+    """Return the number of steps to the predicted end, between a quarter and all of the steps taken so far."""
+    return int(np.ceil(n_done * np.clip(1.1 * shortfall - 1, 0.25, 1.0)))
 
 
 def _thinned(draws):
@@ -290,7 +292,7 @@ def _thinned(draws):
 
 
 def _thinned_path(path):
-    """Return about two thousand points of the last block: the whole path would be large."""
+    """Return about two thousand points of the last block, because the whole path would be large."""
     stride = -(-path.shape[0] * path.shape[1] // _KEPT_PATH)
     return path[:, stride - 1::stride].reshape(-1, path.shape[2])
 

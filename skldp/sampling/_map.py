@@ -1,4 +1,4 @@
-"""The posterior's mode, and the Gaussian approximation there."""
+"""Mode of a posterior, and the Gaussian approximation at the mode."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ from scipy import optimize
 
 from skldp.sampling._density import quiet
 
-# Stands in for an impossible point: line searches need a number to back away from.
+# Loss at points of zero density: line searches need a finite number.
 _IMPOSSIBLE = 1e100
 _NEWTON_STEPS = 5
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Mode of a log-density and the covariance of the Gaussian that touches it there.
+    """Mode of a log-density, and the covariance of the Gaussian approximation there.
 
     Parameters
     ----------
     theta : ndarray of shape (n_params,)
         The mode.
     log_density : float
-        Its log-density.
+        Log-density at the mode.
     covariance : ndarray of shape (n_params, n_params)
-        Inverse of the negative Hessian, repaired to be positive definite.
+        Inverse of the negative Hessian, modified if necessary to be positive definite.
     """
 
     theta: np.ndarray
@@ -32,14 +32,14 @@ class Mode:
 
 
 def find_mode(model, initial=None):
-    r"""Maximise a log-density and measure its curvature.
+    r"""Return the maximum of a log-density, and the inverse of its negative Hessian there.
 
     Parameters
     ----------
     model : GuardedModel
         The target.
     initial : ndarray of shape (n_params,), default=None
-        Where to start; `model.initial()` by default.
+        Starting point; `model.initial()` by default.
 
     Returns
     -------
@@ -47,15 +47,17 @@ def find_mode(model, initial=None):
 
     Notes
     -----
-    L-BFGS finds the neighbourhood, with central differences where the model
-    has no gradient and a simplex search where L-BFGS cannot move. Newton steps
+    L-BFGS finds the neighbourhood of the mode, with central differences if
+    the model has no gradient and a simplex search if L-BFGS makes no step.
+    Newton steps
 
     .. math:: \theta \leftarrow \theta + t\, \Sigma \nabla \log p(\theta), \quad
               \Sigma = (-\nabla^2 \log p(\theta))^{-1}
 
-    with the best of a few lengths t then finish what an early stop left
-    undone. The Hessian comes from differences over a fraction of a standard
-    deviation, wide enough to drown the rounding of a sum over many reports.
+    with the best of four lengths t then improve the result, because L-BFGS
+    can stop early. The Hessian is computed by differences over a fraction of
+    a standard deviation, large compared with the rounding errors of a sum
+    over many reports.
 
     References
     ----------
@@ -83,7 +85,7 @@ def find_mode(model, initial=None):
     array([1., 4.])
     """
     with quiet():
-        theta = _climb(model, model.initial() if initial is None else np.array(initial, dtype=float))
+        theta = _maximise(model, model.initial() if initial is None else np.array(initial, dtype=float))
         covariance = _covariance_at(model, theta)
         for _ in range(_NEWTON_STEPS):
             theta, gain = _newton_step(model, theta, covariance)
@@ -93,11 +95,11 @@ def find_mode(model, initial=None):
         return Mode(theta, float(model.log_density(theta[None])[0]), covariance)
 
 
-def _climb(model, initial):
+def _maximise(model, initial):
     if not np.isfinite(model.log_density(initial[None])[0]):
-        raise ValueError("The model's initial point has no finite log-density, so that sampling cannot start. "
-                         "Check the priors, and that the bounds hold the values they are about.")
-    found = optimize.minimize(_loss_and_slope, initial, args=(model,), jac=True, method="L-BFGS-B")
+        raise ValueError("The model's initial point has no finite log-density, so sampling cannot start. "
+                         "Check the priors, and that the bounds contain the data.")
+    found = optimize.minimize(_loss_and_gradient, initial, args=(model,), jac=True, method="L-BFGS-B")
     if found.nit == 0 and not model.has_gradient:
         found = optimize.minimize(_loss, found.x, args=(model,), method="Nelder-Mead")
     return np.array(found.x)
@@ -107,7 +109,7 @@ def _loss(theta, model):
     return _finite_loss(model.log_density(theta[None])[0])
 
 
-def _loss_and_slope(theta, model):
+def _loss_and_gradient(theta, model):
     value, gradient = model.gradient(theta[None])
     return _finite_loss(value[0]), -np.where(np.isfinite(gradient[0]), gradient[0], 0.0)
 
@@ -128,7 +130,7 @@ def _newton_step(model, theta, covariance):
 
 
 def _covariance_at(model, theta):
-    """Invert the Hessian, after two rounds that find steps of the posterior's own scale."""
+    """Return the inverse of the negative Hessian, after two rounds that scale the steps to the posterior width."""
     differences = _gradient_differences if model.has_gradient else _density_differences
     fraction = 0.01 if model.has_gradient else 0.1
     step = 1e-4 * np.maximum(1.0, np.abs(theta))
@@ -162,12 +164,12 @@ def _density_differences(model, theta, step):
 
 
 def repaired_inverse(precision):
-    r"""Invert a symmetric matrix, mending directions that are not positive.
+    r"""Return the inverse of a symmetric matrix, modified if necessary to be positive definite.
 
     Parameters
     ----------
     precision : ndarray of shape (n_params, n_params)
-        Negative Hessian, possibly indefinite or with gaps.
+        Negative Hessian, possibly indefinite or with non-finite entries.
 
     Returns
     -------

@@ -1,29 +1,29 @@
-"""Moves for models of few parameters, which need no gradient."""
+"""Moves without a gradient, for models with few parameters."""
 
 import numpy as np
 from emcee.moves import MHMove, Move
 
-# Heavier tails than any posterior worth the name, so that no walker waits long in them.
+# Of the t proposal, whose tails must be heavier than those of the posterior, so that no walker stays long in them.
 _DEGREES_OF_FREEDOM = 5
 
 
 class SeparateEnsembles(Move):
-    """A move of walkers by the differences of others, in ensembles that know nothing of each other.
+    """Base class of moves by differences of other walkers, in ensembles that do not interact.
 
-    All ensembles advance in one batched call of the density. In each, a random half moves on the strength of the other
-    half, then the halves change places.
+    All ensembles advance in one batched call of the density. In each, a random half moves by differences within the
+    other half, then the halves swap roles.
 
     Parameters
     ----------
     n_ensembles : int, default=2
-        The walkers are dealt out to them in order; their number must be a multiple.
+        Number of ensembles. The number of walkers must be a multiple of it; consecutive walkers form an ensemble.
     """
 
     def __init__(self, n_ensembles=2):
         self.n_ensembles = n_ensembles
 
     def get_proposal(self, walkers, others, random):
-        """Proposals, shape (n_ensembles, n_moving, n_params), and the logarithms of their accept factors."""
+        """Return proposals, shape (n_ensembles, n_moving, n_params), and the logarithms of their accept factors."""
         raise NotImplementedError
 
     def propose(self, model, state):
@@ -51,7 +51,7 @@ class DifferenceMove(SeparateEnsembles):
     Notes
     -----
     :math:`s^* = s + (\gamma_0 + 0.1\,n)(z_1 - z_2)` with :math:`\gamma_0 = 2.38/\sqrt{2k}` for k parameters and n
-    standard normal; symmetric, since z1 and z2 are as likely the other way round.
+    standard normal. The proposal is symmetric, because z1 and z2 are exchangeable.
 
     References
     ----------
@@ -60,7 +60,7 @@ class DifferenceMove(SeparateEnsembles):
     """
 
     def get_proposal(self, walkers, others, random):
-        """Proposals for one half of each ensemble, given the other."""
+        """Return proposals for one half of each ensemble, given the other half."""
         first, second = _pick(others, walkers.shape[1], 2, random)
         gamma = 2.38 / np.sqrt(2 * walkers.shape[2]) + 0.1 * random.standard_normal((*walkers.shape[:2], 1))
         return walkers + gamma * (first - second), np.zeros(walkers.shape[:2])
@@ -69,9 +69,9 @@ class DifferenceMove(SeparateEnsembles):
 class SnookerMove(SeparateEnsembles):
     r"""Move each walker along the line to another one.
 
-    emcee 3.1.6 has a `DESnookerMove` too, but its step grows with the distance to the other walker and its accept step
-    takes the root of the Jacobian, so it does not leave the target alone: on a standard Gaussian in three dimensions
-    its variance settles near 0.78.
+    emcee 3.1.6 also has a `DESnookerMove`. Its step grows with the distance to the other walker and its accept step
+    uses the square root of the Jacobian, so it does not leave the target invariant: on a standard Gaussian in three
+    dimensions the variance converges to about 0.78.
 
     Notes
     -----
@@ -99,10 +99,10 @@ class SnookerMove(SeparateEnsembles):
     """
 
     def get_proposal(self, walkers, others, random):
-        """Proposals for one half of each ensemble, given the other."""
+        """Return proposals for one half of each ensemble, given the other half."""
         anchor, first, second = _pick(others, walkers.shape[1], 3, random)
         before = walkers - anchor
-        # Walkers that coincide have no line between them; the zero factor then rejects.
+        # Two walkers at the same position define no line; the accept factor is then zero.
         distance = np.maximum(np.linalg.norm(before, axis=2, keepdims=True), np.finfo(float).tiny)
         direction = before / distance
         gamma = random.uniform(1.2, 2.2, (*walkers.shape[:2], 1))
@@ -112,7 +112,7 @@ class SnookerMove(SeparateEnsembles):
 
 
 def _pick(others, n_moving, n_picked, random):
-    """Distinct others for each moving walker: n_picked arrays of shape (n_ensembles, n_moving, n_params)."""
+    """Return distinct others for each moving walker: n_picked arrays of shape (n_ensembles, n_moving, n_params)."""
     n_ensembles, n_others = others.shape[:2]
     chosen = np.argsort(random.random_sample((n_ensembles, n_moving, n_others)), axis=2)[:, :, :n_picked]
     return others[np.arange(n_ensembles), np.moveaxis(chosen, 0, 2)].transpose(1, 2, 0, 3)
@@ -152,8 +152,8 @@ class StudentProposal:
         self.inverse_root = np.linalg.inv(self.root)
 
     def __call__(self, theta, random):
-        spread = np.sqrt(_DEGREES_OF_FREEDOM / random.chisquare(_DEGREES_OF_FREEDOM, (len(theta), 1)))
-        proposed = self.center + (random.standard_normal(theta.shape) * spread) @ self.root.T
+        scale = np.sqrt(_DEGREES_OF_FREEDOM / random.chisquare(_DEGREES_OF_FREEDOM, (len(theta), 1)))
+        proposed = self.center + (random.standard_normal(theta.shape) * scale) @ self.root.T
         return proposed, self._log_density(theta) - self._log_density(proposed)
 
     def _log_density(self, theta):
@@ -163,10 +163,10 @@ class StudentProposal:
 
 
 def ensemble_moves(center, covariance):
-    """Differential evolution, snooker and independent t proposals, with their weights.
+    """Return differential evolution, snooker and independent t moves, with their weights.
 
-    The first two follow any shape of posterior; the third forgets the past in
-    one step where the posterior is nearly Gaussian, as it is with many reports.
+    The first two adapt to any shape of the posterior. The third proposes independent draws and is accepted often if
+    the posterior is nearly Gaussian, as it is with many reports.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws from a posterior, and how far to trust them."""
+"""Draws from a posterior, with their diagnostics."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from skldp.sampling._warm_start import WarmStart
 class Posterior:
     """Draws from a posterior distribution, with their diagnostics.
 
-    Made by :func:`sample`; nothing in it changes afterwards.
+    Returned by :func:`sample`, and immutable.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Posterior:
     acceptance : float, default=nan
         Fraction of proposals that were accepted.
     n_steps : int, default=0
-        Steps per chain behind the draws, warm-up not counted.
+        Steps per chain before thinning, without warm-up.
     warm_starts : tuple of WarmStart, default=()
-        Where a later run can start, one for each model that was sampled.
+        Starts for a later run, one for each model that was sampled.
 
     Examples
     --------
@@ -66,15 +66,15 @@ class Posterior:
         return f"Posterior({names}; {n_chains} chains of {n_draws} draws)"
 
     def mean(self):
-        """Posterior means: dict of name to array in the parameter's shape."""
+        """Return posterior means: dict of name to array in the parameter's shape."""
         return {name: values.mean(axis=(0, 1)) for name, values in self.draws.items()}
 
     def std(self):
-        """Posterior standard deviations: dict of name to array in the parameter's shape."""
+        """Return posterior standard deviations: dict of name to array in the parameter's shape."""
         return {name: values.std(axis=(0, 1)) for name, values in self.draws.items()}
 
     def interval(self, level=0.95):
-        """Central credible intervals.
+        """Return central credible intervals.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Posterior:
         Returns
         -------
         interval : dict of str to ndarray of shape (..., 2)
-            Lower and upper ends, last.
+            Lower and upper ends along the last axis.
         """
         if not 0 < level < 1:
             raise ValueError(f"level is a probability strictly between 0 and 1; got {level!r}.")
@@ -93,13 +93,13 @@ class Posterior:
                 for name, values in self.draws.items()}
 
     def sample(self, n_samples, rng):
-        """Pick draws at random, jointly over the parameters.
+        """Return randomly chosen draws of all parameters jointly.
 
         Parameters
         ----------
         n_samples : int
-            How many. Without replacement up to the number of stored draws,
-            with replacement past it.
+            Number of draws. They are chosen without replacement up to the
+            number of stored draws, and with replacement above it.
         rng : numpy.random.Generator
 
         Returns
@@ -112,7 +112,7 @@ class Posterior:
         return {name: values[rows] for name, values in flat.items()}
 
     def summary(self, level=0.95, names=None):
-        """Table with one row per element of each parameter.
+        """Return a table with one row per element of each parameter.
 
         Parameters
         ----------
@@ -125,12 +125,12 @@ class Posterior:
         -------
         table : pandas.DataFrame or SummaryTable
             Columns mean, sd, lower and upper end of the interval, ess_bulk,
-            ess_tail, rhat. A plain table that prints alike without pandas.
+            ess_tail, rhat. A SummaryTable if pandas is not installed.
         """
         names = list(self.draws) if names is None else list(names)
         unknown = [name for name in names if name not in self.draws]
         if unknown:
-            raise ValueError(f"names holds {unknown[0]!r}, and the parameters are {', '.join(self.draws)}.")
+            raise ValueError(f"names contains {unknown[0]!r}, but the parameters are {', '.join(self.draws)}.")
         columns = self._columns(level, names)
         rows = [element for name in names for element in element_names(name, self.draws[name].shape[2:])]
         try:
@@ -155,40 +155,40 @@ class Posterior:
                 for label, by_name in by_label.items()}
 
     def to_arviz(self):
-        """Hand the draws to ArviZ, for its plots and comparisons.
+        """Return the draws as an ArviZ object, for its plots and comparisons.
 
         Returns
         -------
         data : arviz.InferenceData or xarray.DataTree
-            Whichever the installed ArviZ works with.
+            The type that the installed version of ArviZ uses.
         """
         try:
             import arviz
         except ImportError as error:
             raise ImportError('to_arviz needs ArviZ; install it with: pip install "skldp[arviz]"') from error
-        # ArviZ 1.0 replaced one keyword per group by a dict of groups.
+        # ArviZ 1.0 replaced one keyword argument per group by a dict of groups.
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict({"posterior": self.draws})
         return arviz.from_dict(posterior=self.draws)
 
 
 def _whole(values):
-    """Whole numbers, which print short; NaN stays as it is."""
+    """Return rounded values, as integers unless any of them is NaN."""
     return values.round().astype(np.int64) if np.isfinite(values).all() else values.round()
 
 
 def stack(posteriors):
-    """Put posteriors of independent models of the same shape side by side, along a new last axis.
+    """Return posteriors of independent models of the same shape, stacked along a new last axis.
 
     Parameters
     ----------
     posteriors : list of Posterior
-        One or more; a single one is returned as it is.
+        One or more; a single posterior is returned unchanged.
 
     Returns
     -------
     posterior : Posterior
-        With the chains and draws that all of them have.
+        Truncated to the smallest number of chains and of draws among them.
 
     Examples
     --------
@@ -205,11 +205,11 @@ def stack(posteriors):
     n_chains, n_draws = np.min(shapes, axis=0)
 
     def side_by_side(by_names):
-        """One array for each name, with a last axis over the posteriors."""
+        """Return one array for each name, with a last axis over the posteriors."""
         return {name: np.stack([by_name[name] for by_name in by_names], axis=-1) for name in by_names[0]}
 
     def common(draws):
-        """As many chains and draws as all posteriors have."""
+        """Return draws, truncated to the smallest number of chains and of draws."""
         return {name: values[:n_chains, :n_draws] for name, values in draws.items()}
 
     return Posterior(
@@ -224,7 +224,7 @@ def stack(posteriors):
 
 
 class SummaryTable:
-    """A table of numbers that prints aligned, for installations without pandas.
+    """A table of numbers with aligned columns, for installations without pandas.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Two ways to sample: trajectories where there is a gradient, ensembles where there is none."""
+"""Two ways to sample: Hamiltonian trajectories for models with a gradient, ensemble moves for the others."""
 
 import numpy as np
 
@@ -7,28 +7,29 @@ from skldp.sampling._hamiltonian import HamiltonianMove
 from skldp.sampling._metric import learned_metric
 from skldp.sampling._moves import ensemble_moves
 
-# Early in warm-up the metric is poor and steps are small; trajectories need not be long for walkers to spread.
+# Early in warm-up the metric is poor and steps are small; short trajectories are enough for walkers to disperse.
 _EARLY_LEAPFROGS = 8
-# More slopes than these, all in one call, would teach little and take memory.
-_MOST_SLOPES = 2000
+# Cap on gradients per metric update: more would use memory and barely improve the metric.
+_MAX_GRADIENTS = 2000
 
 
 class HamiltonianRoute:
-    """Independent walkers on Hamiltonian trajectories, all in one batch.
+    """Independent walkers on Hamiltonian trajectories, with one batched gradient call for all walkers.
 
-    They start close to the mode: where the likelihood is flat far away, a
-    walker thrown there stays there.
+    They start close to the mode, because a walker that starts far away, where the likelihood is flat, stays there.
     """
 
     n_ensembles = 1
-    initial_scale = 0.2  # of walkers around the mode, in standard deviations
+    initial_scale = 0.2  # standard deviation of starting positions, relative to that of the posterior
     first_block = 120
 
     @staticmethod
     def default_walkers(model, warm):
-        """As many as a call hardly notices, fewer where walkers cost; each costs the stop rule 100 effective draws.
+        """Return the default number of walkers.
 
-        A warm start knows what many walkers are there to learn.
+        A few dozen walkers barely raise the cost of a gradient call, but each needs about 100 effective draws until
+        R-hat is 1.01. Fewer are used if the density or the number of parameters makes each walker expensive, and after
+        a warm start, because many walkers help only to learn the metric.
         """
         if warm or (model.has_surrogate and model.n_params <= 100):
             return 16
@@ -36,37 +37,37 @@ class HamiltonianRoute:
 
     @staticmethod
     def fewest_walkers(n_params):
-        """R-hat compares chains, so there must be two."""
+        """Return the smallest number of walkers: R-hat compares chains, so it needs two."""
         return 2
 
     @staticmethod
     def moves(model, mode):
-        """The move before warm-up, with the metric of the Hessian."""
-        return HamiltonianMove(model.force, mode.covariance)
+        """Return the move before warm-up, with the inverse Hessian as its metric."""
+        return HamiltonianMove(model.trajectory_gradient, mode.covariance)
 
     @staticmethod
     def warm_up(chains, n_warmup, constrain, warm=False):
-        """Tune the step size on the Hessian's metric, then on metrics learned from draws and the slopes there.
+        """Tune the step size with the metric from the Hessian, then with metrics learned from draws and gradients.
 
-        A warm start keeps the metric that it brings: a few steps could only make it worse.
+        A warm start keeps its metric, because a short warm-up cannot improve it.
         """
         move, most = chains.moves, chains.moves.most_leapfrogs
         if warm and n_warmup > 1:
             path = chains.run(n_warmup, tune=True)
             with quiet():
-                move.length *= _stretch(constrain(path[:, n_warmup // 2:]))
+                move.length *= _lengthening_factor(constrain(path[:, n_warmup // 2:]))
             move.freeze()
             return move.covariance
-        learning, rest = _windows(n_warmup, (0.1, 0.2, 0.3))
-        for window, n_steps in enumerate(learning):
-            move.most_leapfrogs = most if window == len(learning) - 1 else min(most, _EARLY_LEAPFROGS)
-            later = chains.run(n_steps, tune=True)[:, n_steps // 2:]
+        windows, rest = _windows(n_warmup, (0.1, 0.2, 0.3))
+        for window, n_steps in enumerate(windows):
+            move.most_leapfrogs = most if window == len(windows) - 1 else min(most, _EARLY_LEAPFROGS)
+            second_half = chains.run(n_steps, tune=True)[:, n_steps // 2:]
             with quiet():
-                draws = _some(later)
+                draws = _thinned_draws(second_half)
                 move.set_covariance(learned_metric(draws, move.gradient(draws), move.covariance))
-                natural = constrain(later)
-        if learning:
-            move.length *= _stretch(natural)
+                natural = constrain(second_half)
+        if windows:
+            move.length *= _lengthening_factor(natural)
         if rest:
             chains.run(rest, tune=True)
         move.freeze()
@@ -74,10 +75,9 @@ class HamiltonianRoute:
 
 
 class EnsembleRoute:
-    """Two ensembles of walkers that propose by each other's differences.
+    """Two ensembles of walkers, each of which proposes by differences of its own walkers.
 
-    The ensembles know nothing of each other after warm-up, so that R-hat over
-    their walkers is honest.
+    The ensembles do not interact after warm-up, so that R-hat over their walkers detects a lack of convergence.
     """
 
     n_ensembles = 2
@@ -86,25 +86,28 @@ class EnsembleRoute:
 
     @staticmethod
     def default_walkers(model, warm):
-        """Small ensembles reach the stop rule first; each walker costs it 100 effective draws."""
+        """Return the default number of walkers: few, because the stop rule needs 100 effective draws per walker."""
         return 2 * max(8, 2 * model.n_params + 2)
 
     @staticmethod
     def fewest_walkers(n_params):
-        """Half an ensemble must span the space, and hold the three walkers of a snooker move."""
+        """Return the smallest number of walkers.
+
+        Half an ensemble must span the parameter space and contain the three walkers of a snooker move.
+        """
         return 2 * max(6, 2 * n_params)
 
     @staticmethod
     def moves(model, mode):
-        """The moves before warm-up, proposing from the Laplace approximation."""
+        """Return the moves before warm-up, with independent proposals around the Laplace approximation."""
         return ensemble_moves(mode.theta, mode.covariance)
 
     @staticmethod
     def warm_up(chains, n_warmup, constrain=None, warm=False):
         """Refit the independent proposal to the pooled draws, twice."""
         covariance = chains.moves[-1][0].get_proposal.covariance
-        learning, rest = _windows(n_warmup, (0.5, 0.5))
-        for n_steps in learning:
+        windows, rest = _windows(n_warmup, (0.5, 0.5))
+        for n_steps in windows:
             center, covariance = _pooled(chains.run(n_steps), covariance)
             chains.moves = ensemble_moves(center, covariance)
         if rest:
@@ -113,13 +116,13 @@ class EnsembleRoute:
 
 
 def _windows(n_warmup, fractions):
-    """Steps of each window to learn from, and the rest; too short a warm-up teaches nothing."""
-    learning = [int(fraction * n_warmup) for fraction in fractions] if n_warmup >= 20 else []
-    return learning, n_warmup - sum(learning)
+    """Return the steps of each learning window and the remaining steps; fewer than 20 steps are not split."""
+    windows = [int(fraction * n_warmup) for fraction in fractions] if n_warmup >= 20 else []
+    return windows, n_warmup - sum(windows)
 
 
 def _pooled(path, covariance):
-    """Mean and covariance of the later half of a window, leaning on the last covariance when draws are few."""
+    """Return mean and covariance of the second half of a window, shrunk to the last covariance if draws are few."""
     draws = path[:, path.shape[1] // 2:].reshape(-1, path.shape[2])
     n_draws, n_params = draws.shape
     weight = n_draws / (n_draws + 5.0 * n_params)
@@ -127,25 +130,25 @@ def _pooled(path, covariance):
     return draws.mean(axis=0), weight * deviations.T @ deviations / n_draws + (1 - weight) * covariance
 
 
-def _some(path):
-    """Draws of all walkers, evenly thinned to a number that one call of the gradient can take."""
+def _thinned_draws(path):
+    """Return draws of all walkers, evenly thinned to at most ``_MAX_GRADIENTS``."""
     draws = path.reshape(-1, path.shape[2])
-    return draws[::-(-len(draws) // _MOST_SLOPES)]
+    return draws[::-(-len(draws) // _MAX_GRADIENTS)]
 
 
-def _stretch(natural):
-    r"""How much longer trajectories should be, by the slowest quantity that is reported.
+def _lengthening_factor(natural):
+    r"""Return the factor by which trajectories are lengthened, from the slowest natural parameter.
 
-    A Gaussian quantity that turns by an angle a in one step has a correlation :math:`\cos a` between successive draws;
-    curved posteriors have quantities that turn less than a quarter. Trajectories are made longer by 1.3/a, at most
-    three times, and never shorter.
+    A Gaussian parameter that rotates by an angle a in one step has a correlation :math:`\cos a` between successive
+    draws. In curved posteriors some parameters rotate by less than a quarter turn. The factor is 1.3/a, at least one
+    and at most three.
     """
-    slowest = max(_successive(values.reshape(values.shape[:2] + (-1,))) for values in natural.values())
+    slowest = max(_lag_one_correlation(values.reshape(values.shape[:2] + (-1,))) for values in natural.values())
     return float(np.clip(1.3 / np.arccos(np.clip(slowest, 0.0, 0.99)), 1.0, 3.0))
 
 
-def _successive(columns):
-    """Largest correlation between successive draws, over columns that are not constant."""
+def _lag_one_correlation(columns):
+    """Return the largest correlation between successive draws, over columns that are not constant."""
     centered = columns - columns.mean(axis=(0, 1))
     power = np.mean(centered**2, axis=(0, 1))
     products = np.mean(centered[:, 1:] * centered[:, :-1], axis=(0, 1))

@@ -1,4 +1,4 @@
-"""What a later run can start from."""
+"""End of a run, from which a later run can start."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ class WarmStart:
     Parameters
     ----------
     mode : ndarray of shape (n_params,)
-        Where the search for the mode ended.
+        Result of the search for the mode.
     covariance : ndarray or None
-        Metric of the walkers, in the coordinates in which they moved; None where there were none.
+        Metric of the walkers, in the coordinates in which they moved; None after a Laplace approximation.
     positions : ndarray of shape (n_walkers, n_params)
-        Where the walkers stopped.
+        Last positions of the walkers.
     draws : ndarray of shape (n_draws, n_params)
         About two thousand draws.
     """
@@ -27,18 +27,18 @@ class WarmStart:
     draws: np.ndarray
 
     def in_coordinates_of(self, model, n_plain):
-        """Return this start in the coordinates of another model, or None where its parameters are others.
+        """Return this start in the coordinates of another model, or None if the number of parameters differs.
 
         Parameters
         ----------
         model : GuardedModel
-            What will be sampled.
+            The model to sample.
         n_plain : int
             Number of its plain coordinates.
         """
         if len(self.mode) != n_plain:
             return None
-        # Walkers under another prior may have moved in other coordinates: their metric is then of no use.
+        # Under another prior, the walkers may have moved in other coordinates, for which their metric is wrong.
         usable = self.covariance is not None and len(self.covariance) == model.n_params
         return WarmStart(model.from_plain(self.mode[None])[0], self.covariance if usable else None,
                          model.from_plain(self.positions), self.draws)

@@ -42,7 +42,7 @@ def test_the_density_of_the_last_gradient_is_remembered(make, expected):
     """Only where the force is the gradient of the density."""
     model = make(2)
     guarded, theta = GuardedModel(model), np.random.default_rng(0).standard_normal((4, 2))
-    guarded.force(theta)
+    guarded.trajectory_gradient(theta)
     np.testing.assert_allclose(guarded.log_density(theta.copy()), model._density_and_gradient(theta)[0])
     assert model.n_calls == expected
     other = theta + 1.0
@@ -53,6 +53,6 @@ def test_the_density_of_the_last_gradient_is_remembered(make, expected):
 def test_what_is_remembered_survives_a_change_of_the_array():
     model = SmoothGaussian(2)
     guarded, theta = GuardedModel(model), np.zeros((3, 2))
-    guarded.force(theta)
+    guarded.trajectory_gradient(theta)
     theta += 1.0
     np.testing.assert_allclose(guarded.log_density(theta), model._density_and_gradient(theta)[0])

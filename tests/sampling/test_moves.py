@@ -64,7 +64,7 @@ class AlwaysAccepts(HamiltonianMove):
     def propose(self, model, state):
         start = state.coords.copy()
         momentum = model.random.standard_normal(start.shape)
-        end = self._trajectory(start, momentum, self._force_at(start), model.random)[0]
+        end = self._trajectory(start, momentum, self._scaled_gradient(start), model.random)[0]
         accepted = np.ones(len(end), dtype=bool)
         state = self.update(state, emcee.State(end, log_prob=model.compute_log_prob_fn(end)[0]), accepted)
         return state, accepted
@@ -113,7 +113,7 @@ def test_remembered_force_is_that_of_the_walkers_positions():
     sampler.random_state = np.random.RandomState(0).get_state()
     state = sampler.run_mcmc(TARGET.mean + np.zeros((20, 3)), 10, skip_initial_state_check=True)
     assert 0 < sampler.acceptance_fraction.mean() < 0.9
-    coords, remembered = move._known
+    coords, remembered = move._last
     np.testing.assert_array_equal(coords, state.coords)
     np.testing.assert_allclose(remembered, move.gradient(coords) @ move._root, atol=1e-12)
 

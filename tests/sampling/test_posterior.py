@@ -132,5 +132,5 @@ def test_a_summary_of_some_parameters():
     table = posterior.summary(names=["sigma"])
     assert list(table.index) == ["sigma"]
     assert table.loc["sigma", "mean"] == posterior.summary().loc["sigma", "mean"]
-    with pytest.raises(ValueError, match="names holds 'alpha'"):
+    with pytest.raises(ValueError, match="names contains 'alpha'"):
         posterior.summary(names=["alpha"])
