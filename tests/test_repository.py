@@ -4,6 +4,9 @@ import configparser
 import pathlib
 import re
 import runpy
+import shutil
+import subprocess
+import textwrap
 
 import pytest
 
@@ -70,3 +73,14 @@ def test_the_files_that_a_page_names_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     named = re.findall(r"``((?:skldp|tests|docs|benchmarks|examples|\.ci)/[\w/.]+|[A-Z]+\.rst)``", text)
     assert [name for name in named if "yours" not in name and not (ROOT / name).exists()] == []
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git applies the diffs")
+def test_the_diffs_of_the_walk_throughs_apply(tmp_path):
+    text = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+    diffs = [textwrap.dedent(block) for block in re.findall(r"code-block:: diff\n\n((?:    .*\n|\n)+)", text)]
+    assert len(diffs) == 3
+    for folder in ("skldp", "tests", "docs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    for diff in diffs:  # one after the other: the estimator uses the family
+        subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=diff.rstrip("\n") + "\n", text=True, check=True)
