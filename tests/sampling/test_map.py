@@ -5,7 +5,7 @@ import pytest
 
 from skldp.sampling import sample
 from skldp.sampling._density import GuardedModel
-from skldp.sampling._map import find_mode, repaired_inverse
+from skldp.sampling._map import _newton_step, find_mode, repaired_inverse
 from tests.sampling.sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
 
 
@@ -86,3 +86,13 @@ def test_laplace_depends_on_the_seed_alone():
     first, again, other = (sample(Gaussian(2), inference="laplace", seed=seed).draws["x"] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.any(first == other)
+
+
+@pytest.mark.parametrize("too_wide, expected", [(1.0, 1.0), (2.0, 1.0), (10.0, 1.0), (60.0, 0.6)])
+def test_a_newton_step_has_the_best_of_its_lengths(too_wide, expected):
+    """With a covariance that is too wide by a factor, the whole step overshoots by it."""
+    model = SmoothGaussian(2)
+    start = model.mean - [1.0, 2.0]
+    theta, gain = _newton_step(GuardedModel(model), start, too_wide * model.covariance)
+    np.testing.assert_allclose(theta, start + expected * (model.mean - start), atol=1e-9)
+    assert gain == pytest.approx(float(model.log_density(theta[None])[0] - model.log_density(start[None])[0]))
