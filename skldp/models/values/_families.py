@@ -216,7 +216,7 @@ class ScipyFamily(Family):
     @property
     def discrete(self):
         """Whether the distribution is on the integers."""
-        return hasattr(self.distribution, "pmf")
+        return is_discrete(self.distribution)
 
     def _arguments(self, parameters):
         return {**self.fixed, **dict(zip(self.priors, parameters))}
@@ -234,3 +234,10 @@ class ScipyFamily(Family):
 
 def _is_count(x):
     return (x >= 0) & (x == np.floor(x))
+
+
+def is_discrete(distribution):
+    """Whether a distribution of ``scipy.stats`` is discrete."""
+    from scipy.stats import rv_discrete  # late, because it takes as long to import as the rest
+
+    return isinstance(distribution, rv_discrete)

@@ -166,12 +166,12 @@ class ScipyPrior(Prior):
     """
 
     def __init__(self, frozen):
-        self.frozen = frozen
+        self.frozen, self._logpdf = frozen, frozen.logpdf
         self.support = tuple(float(end) for end in frozen.support())
 
     def log_density(self, value):
         """Log-density at values of the support."""
-        return self.frozen.logpdf(value)
+        return self._logpdf(value)
 
     def quantile(self, u):
         """Return quantiles."""

@@ -3,7 +3,7 @@
 from numbers import Real
 
 from skldp.exceptions import InvalidParameterError
-from skldp.models.values._families import ScipyFamily
+from skldp.models.values._families import ScipyFamily, is_discrete
 from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, Prior, ScipyPrior
 
 
@@ -39,15 +39,16 @@ def scipy_family(distribution, priors, bounds):
 
 
 def _find(distribution):
-    if isinstance(distribution, str):
-        from scipy import stats
+    from scipy import stats  # late, because it takes as long to import as the rest
 
+    known = stats.rv_continuous, stats.rv_discrete
+    if isinstance(distribution, str):
         found = getattr(stats, distribution, None)
-        if not hasattr(found, "cdf") or not hasattr(found, "shapes"):
+        if not isinstance(found, known):
             raise InvalidParameterError(f"distribution must be the name of a distribution of scipy.stats, such as "
                                         f"\"gamma\", got {distribution!r}.")
         return found
-    if not hasattr(distribution, "cdf") or not hasattr(distribution, "shapes"):
+    if not isinstance(distribution, known):
         raise InvalidParameterError(f"distribution must be an unfrozen distribution of scipy.stats, got "
                                     f"{distribution!r}. Pass scipy.stats.gamma, for instance, and fix parameters with "
                                     "priors=.")
@@ -57,7 +58,7 @@ def _find(distribution):
 def parameter_names(distribution):
     """Return the names of the parameters: shapes, then loc, then scale if the distribution is continuous."""
     shapes = [name.strip() for name in distribution.shapes.split(",")] if distribution.shapes else []
-    return shapes + (["loc"] if hasattr(distribution, "pmf") else ["loc", "scale"])
+    return shapes + (["loc"] if is_discrete(distribution) else ["loc", "scale"])
 
 
 def _defaults(distribution, bounds):
@@ -82,10 +83,15 @@ def _check_given(distribution, priors):
                                         "Use these names.")
         if isinstance(value, Real) and not isinstance(value, bool):
             given[name] = float(value)
-        elif hasattr(value, "logpdf") and hasattr(value, "support"):
-            given[name] = ScipyPrior(value)
         elif not isinstance(value, Prior):
-            raise InvalidParameterError(
-                f"priors[{name!r}] must be a frozen continuous distribution of scipy.stats or a number, got {value!r}."
-            )
+            given[name] = _frozen_prior(name, value)
     return given
+
+
+def _frozen_prior(name, value):
+    try:
+        return ScipyPrior(value)
+    except (AttributeError, TypeError):
+        raise InvalidParameterError(
+            f"priors[{name!r}] must be a frozen continuous distribution of scipy.stats or a number, got {value!r}."
+        ) from None
