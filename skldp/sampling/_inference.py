@@ -28,8 +28,9 @@ class MCMC(BaseEstimator):
     ----------
     n_walkers : "auto" or int, default="auto"
         Number of chains. "auto" is 40 for models with a gradient, 24 if they have more than 100 parameters, and 16 if
-        the density costs more than its surrogate gradient. More walkers make better use of each batched call, but an
-        R-hat of 1.01 needs about 100 effective draws per walker.
+        the density costs more than its surrogate gradient; without a gradient, 4 p + 4 for p parameters, at least 16.
+        More walkers make better use of each batched call, but an R-hat of 1.01 needs about 100 effective draws per
+        walker.
     n_warmup : "auto" or int, default="auto"
         Steps per walker that adapt the sampler to the posterior and are then discarded. "auto" is 100, 120 for the
         linear and 200 for the logistic regression.
