@@ -1,4 +1,4 @@
-"""Estimators from one flat list of options, for tests that go over many."""
+"""Estimators from one flat list of options, for parametrised tests."""
 
 from skldp import MCMC, Moments, Records, RegressionPrior
 
@@ -11,7 +11,7 @@ _PARTS = {
 
 
 def build(kind, **options):
-    """An estimator whose options of the prior, of the chains and of the mechanism stand beside its own."""
+    """Return an estimator; options of its prior, its chains and its mechanism are keywords like its own."""
     parts = {}
     for part, (make, names) in _PARTS.items():
         taken = {name: options.pop(name) for name in names if name in options}
@@ -22,7 +22,7 @@ def build(kind, **options):
         options["prior"] = make(**taken)
     if "inference" in parts:
         make, taken = parts["inference"]
-        assert options.get("inference", "mcmc") == "mcmc", "only chains have walkers and steps"
+        assert options.get("inference", "mcmc") == "mcmc", "only MCMC has walkers and steps"
         options["inference"] = make(**taken)
     if "records" in parts:
         make, taken = parts["records"]

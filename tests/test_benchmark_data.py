@@ -1,4 +1,4 @@
-"""Tests of the data sets of the benchmarks: where they come from, and what happens when they do not."""
+"""Data sets of the benchmarks: their sources, and the errors if these fail."""
 
 import gzip
 import hashlib
@@ -28,7 +28,7 @@ SESSIONS = b"1 2 3\n4\n5 6\n"
 
 @pytest.fixture
 def data(monkeypatch, tmp_path):
-    """The module of the loaders, without folder and network, and with an empty data home."""
+    """Return the module of the loaders, without data folder and network, and with an empty data home."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     module = importlib.import_module("_data")
     monkeypatch.delenv("SKLDP_DATA", raising=False)
@@ -50,14 +50,14 @@ def checksum(text):
 
 
 def put(data, monkeypatch, folder, name, text, expected=None):
-    """Put a file of a set into a folder that SKLDP_DATA names, as the one that is expected unless told otherwise."""
+    """Write a data file into the folder of SKLDP_DATA; the known checksum is that of ``expected``, or of the file."""
     known = replace(getattr(data, name), sha256=checksum(text if expected is None else expected))
     monkeypatch.setattr(data, name, known)
     (folder / known.file).write_bytes(gzip.compress(text))
     monkeypatch.setenv("SKLDP_DATA", str(folder))
 
 
-def test_folder_comes_first(data, monkeypatch, tmp_path):
+def test_files_in_the_data_folder_are_used_first(data, monkeypatch, tmp_path):
     pytest.importorskip("pandas")
     put(data, monkeypatch, tmp_path, "ADULT", b"age,workclass,income\n39,State-gov,<=50K\n50,?,>50K\n")
     put(data, monkeypatch, tmp_path, "WINE", b"alcohol,quality,colour\n9.4,5,red\n")
@@ -70,7 +70,7 @@ def test_folder_comes_first(data, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name, load", [("ADULT", "load_adult"), ("WINE", "load_wine_quality"),
                                         ("KOSARAK", "load_kosarak")])
-def test_other_content_is_refused(data, monkeypatch, tmp_path, name, load):
+def test_file_with_another_checksum_raises_an_error(data, monkeypatch, tmp_path, name, load):
     put(data, monkeypatch, tmp_path, name, b"1 2\n", expected=b"1 2 3\n")
     with pytest.raises(data.DataError, match="other SHA-256.*remove it") as caught:
         getattr(data, load)()
@@ -79,13 +79,13 @@ def test_other_content_is_refused(data, monkeypatch, tmp_path, name, load):
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_other_content_ends_even_a_smoke_run(data, monkeypatch, tmp_path, quick):
+def test_file_with_another_checksum_raises_an_error_in_a_smoke_run(data, monkeypatch, tmp_path, quick):
     put(data, monkeypatch, tmp_path, "KOSARAK", b"1 2\n", expected=SESSIONS)
     with pytest.raises(SystemExit, match="other SHA-256"):
         data.make_ready("kosarak", quick=quick)
 
 
-def test_broken_file(data, monkeypatch, tmp_path):
+def test_unreadable_file_raises_an_error(data, monkeypatch, tmp_path):
     put(data, monkeypatch, tmp_path, "KOSARAK", SESSIONS)
     (tmp_path / data.KOSARAK.file).write_bytes(gzip.compress(SESSIONS)[:-9])
     with pytest.raises(data.DataError, match="cannot be read"):
@@ -93,17 +93,17 @@ def test_broken_file(data, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name, title", [("adult", "Adult"), ("wine", "Wine Quality"), ("kosarak", "Kosarak")])
-def test_neither_folder_nor_network(data, monkeypatch, tmp_path, name, title):
+def test_missing_file_without_network_raises_an_error(data, monkeypatch, tmp_path, name, title):
     monkeypatch.setenv("SKLDP_DATA", str(tmp_path))  # a folder without the file
     with pytest.raises(SystemExit) as caught:
         data.make_ready(name)
-    message = caught.value.code  # a text: printed without a traceback, and the exit code is 1
+    message = caught.value.code  # SystemExit with a text prints it without a traceback and exits with code 1
     assert message.startswith(title) and "no network" in message and "\n" not in message
     assert data.LOADERS[name][0].file in message and "environment variable SKLDP_DATA" in message
 
 
 @pytest.mark.parametrize("name", ["adult", "wine"])
-def test_openml_out_of_reach(data, monkeypatch, name):
+def test_unreachable_openml_raises_an_error(data, monkeypatch, name):
     attempts = []
 
     def unreachable(request):
@@ -117,7 +117,7 @@ def test_openml_out_of_reach(data, monkeypatch, name):
     assert set(attempts) == {10} and len(attempts) <= 2
 
 
-def test_stand_ins_of_a_smoke_run(data, capsys):
+def test_smoke_run_uses_stand_in_data(data, capsys):
     pytest.importorskip("pandas")
     data.make_ready("adult", "wine", "kosarak", quick=True)
     lines = capsys.readouterr().out.split("\n\n")[:3]
@@ -131,7 +131,7 @@ def test_stand_ins_of_a_smoke_run(data, capsys):
     assert prepare.adult_split(0)[0].shape[1] == 8 and prepare.wine_split(0)[0].shape[1] == 6
 
 
-def test_stand_ins_end_with_their_run(data):
+def test_stand_in_data_end_with_the_smoke_run(data):
     data.make_ready("kosarak", quick=True)
     assert os.environ[data.STAND_INS] == "kosarak"  # worker processes see it
     with pytest.raises(SystemExit):
@@ -140,7 +140,7 @@ def test_stand_ins_end_with_their_run(data):
 
 
 def serve(data, monkeypatch, content, expected=SESSIONS):
-    """Let the address of Kosarak answer, and count how often."""
+    """Replace the download of Kosarak by ``content``, and return the list of calls."""
     calls = []
 
     def answer(address, timeout):
@@ -166,14 +166,14 @@ def test_kosarak_is_fetched_once(data, monkeypatch, tmp_path):
     (gzip.compress(SESSIONS)[:-12], "ended before"),
     (b"<html>", "Not a gzipped file"),
 ], ids=["other", "cut short", "no archive"])
-def test_kosarak_fetched_wrong(data, monkeypatch, tmp_path, content, reason):
+def test_invalid_download_of_kosarak_raises_an_error(data, monkeypatch, tmp_path, content, reason):
     serve(data, monkeypatch, content)
     with pytest.raises(data.DataMissing, match=reason):
         data.load_kosarak()
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_file_is_written_whole_or_not_at_all(data, monkeypatch, tmp_path):
+def test_file_is_written_completely_or_not_at_all(data, monkeypatch, tmp_path):
     def full(path, target):
         raise OSError("no space left")
 
@@ -184,7 +184,7 @@ def test_file_is_written_whole_or_not_at_all(data, monkeypatch, tmp_path):
 
 
 def from_openml(data, monkeypatch, frame, data_id):
-    """Let OpenML answer with a data frame."""
+    """Replace the download from OpenML by a data frame."""
     def answer(**options):
         assert options["data_id"] == data_id
         assert socket.getdefaulttimeout() == 10
@@ -193,7 +193,7 @@ def from_openml(data, monkeypatch, frame, data_id):
     monkeypatch.setattr(data, "fetch_openml", answer)
 
 
-def test_adult_of_openml(data, monkeypatch):
+def test_adult_from_openml(data, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [25, 39, 50], "workclass": pandas.Categorical(["Private", None, "State-gov"]),
                               "class": pandas.Categorical(["<=50K", "<=50K", ">50K"])})
@@ -208,12 +208,12 @@ def test_adult_of_openml(data, monkeypatch):
 
 
 def wine_of_openml(pandas, alcohol):
-    """Wines with the names of OpenML's columns, the quality first."""
+    """Return wines with the column names of OpenML, the quality first."""
     columns = {name.replace(" ", "."): [0.5] * len(alcohol) for name in WINE_COLUMNS[:-3]}
     return pandas.DataFrame({"quality": [5] * len(alcohol), **columns, "alcohol": alcohol})
 
 
-def test_wine_of_openml(data, monkeypatch, capsys):
+def test_wine_from_openml(data, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     from_openml(data, monkeypatch, wine_of_openml(pandas, [12.5, 11.0, 9.4]), 287)
     monkeypatch.setattr(data, "RED_WINES", 1)
@@ -224,21 +224,21 @@ def test_wine_of_openml(data, monkeypatch, capsys):
     assert found["alcohol"].tolist() == [9.4, 12.5, 11.0] and capsys.readouterr().out == ""
 
 
-def test_other_rows_of_openml_are_said(data, monkeypatch, capsys):
+def test_other_number_of_rows_from_openml_is_printed(data, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     from_openml(data, monkeypatch, wine_of_openml(pandas, [12.5, 9.4]), 287)
     assert list(data.load_wine_quality()) == WINE_COLUMNS[:-1]
     assert "expect other numbers" in capsys.readouterr().out
 
 
-def test_other_columns_of_openml(data, monkeypatch):
+def test_other_columns_from_openml_raise_an_error(data, monkeypatch):
     pandas = pytest.importorskip("pandas")
     from_openml(data, monkeypatch, pandas.DataFrame({"quality": [5]}), 287)
     with pytest.raises(data.DataMissing, match="no column fixed acidity"):
         data.load_wine_quality()
 
 
-def test_results_of_smoke_runs_are_apart(data):
+def test_results_of_smoke_runs_go_to_a_separate_folder(data):
     assert data.results_folder(False) == BENCHMARKS / "results"
     assert data.results_folder(True) == BENCHMARKS / "results" / "quick"
     assert "benchmarks/results/quick/" in (BENCHMARKS.parent / ".gitignore").read_text().split()

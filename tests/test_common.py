@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, over every estimator and transformer, with no expected failure."""
+"""scikit-learn's estimator checks, for every estimator and transformer, without expected failures."""
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -41,7 +41,7 @@ def test_sklearn_check(estimator, check):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS + TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
-def test_a_green_run_ran_enough_checks(estimator):
+def test_number_of_sklearn_checks(estimator):
     assert sum(1 for _ in estimator_checks_generator(estimator)) >= 40
 
 

@@ -1,4 +1,4 @@
-"""The documentation is complete, and what it says runs."""
+"""The documentation is complete, and its examples run."""
 
 import doctest
 import importlib
@@ -15,7 +15,7 @@ PAGES = sorted(path for folder in ("guide", "method") for path in (DOCS / folder
 
 
 def referenced_names():
-    """Pairs of a package and a name that the tables of the reference list."""
+    """Yield pairs of a package and a name from the tables of the reference."""
     for page in sorted((DOCS / "api").glob("*.rst")):
         package, in_table = None, False
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -35,7 +35,7 @@ def test_every_public_name_has_a_runnable_example(package, name):
     assert section and ">>>" in examples, "no section Examples with an example that runs"
 
 
-def test_the_reference_lists_every_public_name_once_and_no_other():
+def test_reference_lists_exactly_the_public_names():
     listed = list(referenced_names())
     assert len(set(listed)) == len(listed)
     assert set(NAMES) - set(listed) == set(), "add these to docs/api"
@@ -43,7 +43,7 @@ def test_the_reference_lists_every_public_name_once_and_no_other():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
-def test_the_examples_on_a_page_run(page, tmp_path, monkeypatch):
+def test_examples_on_documentation_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples may write files
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=options, encoding="utf-8")

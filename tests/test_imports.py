@@ -1,4 +1,4 @@
-"""Importing is light and lazy."""
+"""Imports are lazy and load no optional dependency."""
 
 import pathlib
 import subprocess
@@ -18,18 +18,18 @@ def modules_after(statement):
 
 
 @pytest.mark.parametrize("module", ["skldp.mechanisms", "skldp.protocols"])
-def test_the_client_half_is_light(module):
+def test_client_modules_import_no_heavy_dependency(module):
     loaded = modules_after(f"import {module}")
     assert not loaded & {"sklearn", "emcee", "pandas", "joblib", "matplotlib", "arviz_stats", "scipy.stats"}
 
 
-def test_the_package_loads_nothing_until_asked():
+def test_importing_the_package_loads_no_dependency():
     heavy = {"sklearn", "emcee", "arviz", "arviz_stats", "matplotlib", "dask", "pandas", "joblib", "scipy", "numpy"}
     assert not modules_after("import skldp") & heavy
 
 
 @pytest.mark.parametrize("name", ["LDPGaussian", "LDPBayesLinearRegression", "PosteriorDisplay"])
-def test_what_is_optional_is_not_loaded_by_an_estimator(name):
+def test_estimators_import_no_optional_dependency(name):
     loaded = modules_after(f"from skldp import {name}")
     assert not loaded & {"arviz", "arviz_stats", "dask", "distributed", "matplotlib", "xarray"}
 
@@ -43,30 +43,30 @@ def test_public_names_resolve_and_are_listed():
     assert set(skldp.__all__) <= set(namespace)
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_unknown_name_raises_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'LDPNothing'"):
         skldp.LDPNothing
 
 
 def readme_blocks(kind):
-    """The blocks of code of one kind in the README."""
+    """Yield the code blocks of one language in the README."""
     for part in (ROOT / "README.rst").read_text(encoding="utf-8").split(f".. code-block:: {kind}\n")[1:]:
         lines = part.split("\n")
         end = next((i for i, line in enumerate(lines) if line and not line.startswith(" ")), len(lines))
         yield textwrap.dedent("\n".join(lines[:end])).strip()
 
 
-def test_the_readmes_twelve_lines_print_what_it_says():
+def test_readme_example_prints_the_documented_output():
     code, promised = next(readme_blocks("python")), next(readme_blocks("text")).split("\n")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     printed = result.stdout.strip().split("\n")
     assert len(printed) == len(promised)
     assert printed[0] == promised[0] and printed[1].split() == promised[1].split()
-    for found, wanted in zip(printed[2:4], promised[2:4]):  # with pandas more digits; chains may differ by machine
+    for found, wanted in zip(printed[2:4], promised[2:4]):  # digits differ with pandas, chains between machines
         found, wanted = ([float(word) for word in line.split()[1:5]] for line in (found, wanted))
         assert found == pytest.approx(wanted, abs=0.2)
 
 
-def test_the_picture_of_the_readme_is_there_and_small():
+def test_readme_picture_exists_and_is_small():
     assert ".. image:: docs/_static/first_posterior.png" in (ROOT / "README.rst").read_text()
     assert 0 < (ROOT / "docs" / "_static" / "first_posterior.png").stat().st_size < 60_000

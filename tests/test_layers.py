@@ -1,4 +1,4 @@
-"""Imports go one way: a file imports only from lower layers, or from its own folder."""
+"""Layers of the package: a file imports only from lower layers, or from its own folder."""
 
 import ast
 import pathlib
@@ -36,7 +36,7 @@ def imported_modules(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down(path):
+def test_files_import_only_from_lower_layers(path):
     here = room(path.relative_to(ROOT).parts)
     assert here in LAYERS, f"{here} has no layer: add it to LAYERS and to the documentation of the layout"
     for module in imported_modules(path):
@@ -54,7 +54,7 @@ def test_only_sampling_imports_emcee():
             assert "import emcee" not in path.read_text() and "from emcee" not in path.read_text()
 
 
-def test_the_client_half_does_not_import_scikit_learn():
+def test_client_modules_do_not_import_scikit_learn():
     for path in FILES:
         if LAYERS[room(path.relative_to(ROOT).parts)] <= LAYERS["protocols"]:
             names = {name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)

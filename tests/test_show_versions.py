@@ -1,4 +1,4 @@
-"""What is installed can be shown."""
+"""Output of show_versions."""
 
 import configparser
 import importlib.metadata
@@ -32,14 +32,14 @@ def test_shows_every_dependency(capsys):
     assert set(_show_versions.OPTIONAL) <= set(table)
 
 
-def test_the_list_of_dependencies_is_that_of_the_package():
+def test_list_of_dependencies_matches_the_package():
     setup = configparser.ConfigParser()
     setup.read(SETUP, encoding="utf-8")
     needed = re.findall(r"^([a-z-]+)", setup["options"]["install_requires"], flags=re.MULTILINE)
     assert set(needed) == set(_show_versions.REQUIRED)
 
 
-def test_what_is_missing_is_said(capsys, monkeypatch):
+def test_missing_dependencies_are_shown(capsys, monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 

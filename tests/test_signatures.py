@@ -1,4 +1,4 @@
-"""Every default of a public class or function is the one that its docstring states."""
+"""Documented defaults of public classes and functions match their signatures."""
 
 import ast
 import dataclasses
@@ -13,12 +13,12 @@ PACKAGES = ("skldp", "skldp.mechanisms", "skldp.models", "skldp.privacy", "skldp
 PUBLIC = {f"{package}.{name}": getattr(importlib.import_module(package), name)
           for package in PACKAGES for name in importlib.import_module(package).__all__ if not name.startswith("__")}
 CALLABLE = {name: thing for name, thing in PUBLIC.items() if callable(thing)}
-# Parameters whose docstring is wrong, by public name: remove what has been corrected.
+# Known wrong docstrings: parameters by public name. Remove an entry after its correction.
 KNOWN: dict[str, set[str]] = {}
 
 
 def parameters_section(text):
-    """Entries of the section Parameters of a numpydoc text: pairs of a header and its description."""
+    """Return the entries of the section Parameters of a numpydoc text as pairs of a header and a description."""
     match = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", text, re.MULTILINE | re.DOTALL)
     lines = match.group(1).splitlines() if match else []
     entries = []
@@ -31,7 +31,7 @@ def parameters_section(text):
 
 
 def documented(thing, seen=()):
-    """Texts of the defaults of parameters that a docstring documents; None where there is no default."""
+    """Return the documented defaults of parameters as texts; None for parameters without a default."""
     found = {}
     for header, description in parameters_section(inspect.getdoc(thing) or ""):
         names, _, kind = header.partition(" : ")
@@ -47,12 +47,12 @@ def documented(thing, seen=()):
 
 
 def named(name):
-    """The public class or function of a name."""
+    """Return the public class or function with a given name."""
     return next(thing for full_name, thing in PUBLIC.items() if full_name.rpartition(".")[2] == name)
 
 
 def value_of(text):
-    """What the text of a default means."""
+    """Return the value of the text of a default."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
@@ -60,7 +60,7 @@ def value_of(text):
 
 
 def same(stated, actual):
-    """Whether two defaults are the same; numbers by value, but truth is no number."""
+    """Whether two defaults are the same; numbers are compared by value, and booleans are not numbers."""
     if isinstance(stated, (tuple, list)):
         return (isinstance(actual, (tuple, list)) and len(stated) == len(actual)
                 and all(same(one, other) for one, other in zip(stated, actual)))
@@ -71,7 +71,7 @@ def same(stated, actual):
 
 
 def signature_of(thing):
-    """Defaults of the parameters of a class or function by name; `empty` where there is none."""
+    """Return the defaults of the parameters of a class or function by name; `empty` if there is none."""
     factories = {field.name: field.default_factory() for field in getattr(thing, "__dataclass_fields__", {}).values()
                  if field.default_factory is not dataclasses.MISSING}
     return {name: factories.get(name, parameter.default)
@@ -79,7 +79,7 @@ def signature_of(thing):
 
 
 def wrong(thing):
-    """Parameters whose docstring and signature do not agree, with what is wrong."""
+    """Return the parameters whose docstring and signature disagree, with a description of the difference."""
     found, actual = documented(thing), signature_of(thing)
     errors = {name: "is documented, and is no parameter" for name in found.keys() - actual.keys()}
     for name, default in actual.items():
@@ -95,12 +95,12 @@ def wrong(thing):
 
 
 @pytest.mark.parametrize("name", CALLABLE)
-def test_defaults_are_documented_as_they_are(name):
+def test_documented_defaults_match_the_signature(name):
     errors = wrong(CALLABLE[name])
     assert errors.keys() <= KNOWN.get(name, set()), errors
 
 
-def test_hundreds_of_defaults_are_compared():
+def test_number_of_compared_defaults():
     n_defaults = sum(default is not inspect.Parameter.empty
                      for thing in CALLABLE.values() for default in signature_of(thing).values())
     assert len(CALLABLE) > 80 and n_defaults > 250

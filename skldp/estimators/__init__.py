@@ -1,1 +1,1 @@
-"""The Bayesian estimators: each names a protocol and a model, and translates a posterior into scikit-learn's words."""
+"""The Bayesian estimators: each combines a protocol and a model, with the interface of scikit-learn."""

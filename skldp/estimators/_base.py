@@ -1,4 +1,4 @@
-"""The shape of every Bayesian estimator: fit = privatize, aggregate, infer."""
+"""Base class of the Bayesian estimators: fit = privatize, aggregate, infer."""
 
 import math
 import warnings
@@ -27,29 +27,29 @@ from skldp.sampling._posterior import stack
 
 
 class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
-    """What Bayesian estimators share.
+    """Base class of the Bayesian estimators.
 
-    A subclass names a (protocol, model) pair and translates to scikit-learn's words, by five hooks: ``_check``
-    validates raw records, ``_protocol`` describes the collection, ``_counter`` adds reports up, ``_models`` makes the
-    models of an aggregate, and ``_describe`` turns their posterior into fitted attributes.
+    A subclass combines a protocol and a model by five hooks: ``_check`` validates raw records, ``_protocol`` describes
+    the collection, ``_counter`` adds reports up, ``_models`` makes the models of an aggregate, and ``_describe`` turns
+    their posterior into fitted attributes.
     """
 
-    # How required_reports plans for this estimator; None where it cannot.
+    # Function by which required_reports plans for this estimator; None if it cannot.
     _plan: Any = None
 
     def _check(self, X, y):
-        """Return raw records and responses as arrays, and the labels read off them (None where there are none)."""
+        """Return raw records and responses as arrays, and the labels found in them (None if there are none)."""
         return check_array(without_mask(X), dtype=np.float64, estimator=self), None, None
 
     @abstractmethod
     def _protocol(self, n_features=None, labels=None):
         """Return the protocol for a number of columns.
 
-        ``labels`` are the categories or classes of the data or of the reports, for an estimator that was given none.
+        ``labels`` are the categories or classes found in the data or the reports, if the estimator has none.
         """
 
     def _counter(self, protocol, on_invalid):
-        """Return what adds up reports under a protocol."""
+        """Return the callable that adds up reports of a protocol."""
         return Counter(protocol, on_invalid)
 
     @abstractmethod
@@ -71,7 +71,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Protocol
-            It needs the ``categories`` or ``classes`` of the estimators that have them.
+            Estimators with ``categories`` or ``classes`` must have them set.
         """
         return self._protocol(n_features)
 
@@ -81,11 +81,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_clients, n_features)
-            Records. They are used by the simulated clients alone.
+            Records. Only the simulated clients use them.
         y : array-like of shape (n_clients,), default=None
             Responses, for the regressions. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
-            Personal budgets, public, in place of ``epsilon``; at most 32 distinct values.
+            Public personal budgets that replace ``epsilon``; at most 32 distinct values.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
-        """Simulate the collection: each record is randomised once, as its client would do it.
+        """Simulate the collection: each record is randomised once, as by its client.
 
         Parameters
         ----------
@@ -109,13 +109,13 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of int, shape (n_clients, n_report)
-            Reports, as they would travel.
+            Reports, as the clients would send them.
         """
         protocol, records, response = self._records(X, y)
         return joined(protocol._draw(records, response, self.random_state))
 
     def _records(self, X, y):
-        """Return the protocol for raw records, and these as the plain arrays that it randomises."""
+        """Return the protocol for raw records, and the records and responses as the arrays that it randomises."""
         X, y, labels = self._check(X, y)
         protocol = self._protocol(X.shape[1], labels)
         X, y = protocol._plain(X, y)
@@ -123,9 +123,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return protocol, X, y
 
     def _simulate(self, protocol, X, y, sample_epsilon):
-        """Return the aggregate of simulated clients, each under its own budget.
+        """Return the aggregate of simulated clients, each with its own budget.
 
-        An estimator that collects in rounds returns one aggregate for each of them.
+        An estimator that collects in rounds returns one aggregate for each round.
         """
         total: Any = 0
         with one_call():
@@ -133,7 +133,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
                 counter = self._counter(part, "raise")
                 for reports in part._draw(X[rows], None if y is None else y[rows], self.random_state):
                     total = total + counter(reports)
-        return (total.with_batches(Batches.new()),)  # one id in place of one for each chunk
+        return (total.with_batches(Batches.new()),)  # one id instead of one for each chunk
 
     def aggregate(self, reports: Any, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that :meth:`fit_reports` needs.
@@ -142,14 +142,14 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         ----------
         reports : array, DataFrame, iterable of chunks, or dask array
             Reports under this estimator's protocol, a row of integers for each client. Every row is checked. Chunks are
-            added up side by side when joblib is told so, by ``n_jobs`` or ``joblib.parallel_config``.
+            added up in parallel if ``n_jobs`` or ``joblib.parallel_config`` asks for it.
         on_invalid : {"raise", "drop"}, default="raise"
-            Whether a report that no honest client could have sent is an error, or is left out and counted.
+            Whether a report that no honest client could have sent is an error, or is dropped and counted.
 
         Returns
         -------
         Aggregate
-            Small and picklable; ``+`` merges, also with aggregates of cohorts with other budgets.
+            Small and picklable; ``+`` merges aggregates, also of cohorts with different budgets.
         """
         check_on_invalid(on_invalid)
         return add_up(reports, lambda part: self._counter(self._protocol_of(part), on_invalid), self.n_jobs)
@@ -160,9 +160,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
-            Reports under this estimator's protocol, whole, in pieces, or added up already.
+            Reports under this estimator's protocol, as a whole, in chunks, or already added up.
         on_invalid : {"raise", "drop"}, default="raise"
-            Whether a report that no honest client could have sent is an error, or is left out and counted.
+            Whether a report that no honest client could have sent is an error, or is dropped and counted.
 
         Returns
         -------
@@ -173,23 +173,23 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return self._fit(aggregate)
 
     def _fit(self, *rounds):
-        """Infer from one aggregate, or from one for each round of a collection."""
+        """Infer from one aggregate, or from one aggregate for each round of a collection."""
         first, n_reports = rounds[0], sum(aggregate.n_reports for aggregate in rounds)
         if n_reports == 0:
-            warnings.warn("There is not a single report: the posterior is the prior. Check the source of the reports.",
+            warnings.warn("There are no reports: the posterior is the prior. Check the source of the reports.",
                           UserWarning, stacklevel=3)
         delta = max(aggregate.delta for aggregate in rounds)
         if delta > 0:
             warn_large_delta(delta, n_reports)
         models = self._models(*rounds)
         posterior = self._infer(models, first.protocol)
-        # Nothing is stored before everything is there: an interrupt leaves the estimator as it was.
+        # Attributes are set only after all computations, so that an interrupt leaves the estimator unchanged.
         for name, value in self._describe(posterior, models, *rounds).items():
             setattr(self, name, value)
         self.posterior_ = posterior
         self.aggregate_ = first
         if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit; reports have no names
+            del self.feature_names_in_  # set by an earlier fit; reports have no feature names
         self.protocol_ = first.protocol
         self.epsilon_, self.delta_ = max(aggregate.epsilon for aggregate in rounds), delta
         self.n_reports_ = n_reports
@@ -200,13 +200,13 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def _infer(self, models, protocol):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
-        # Walkers share one batched call already, so what can run side by side is models.
+        # The walkers of a model share batched calls, so only whole models run in parallel.
         jobs = (delayed(sample)(model, inference=inference, seed=part, progress=self.progress, start=start)
                 for model, part, start in zip(models, seeds, self._starts(protocol, len(models))))
         return stack(Parallel(n_jobs=self.n_jobs)(jobs))
 
     def _starts(self, protocol, n_models):
-        """Return where chains start: with ``warm_start``, where those of the last fit of such reports stopped."""
+        """Return the starts of the chains: with ``warm_start`` and the same protocol those of the last fit, or None."""
         if self.warm_start and hasattr(self, "posterior_") and differing_field(self.protocol_, protocol) is None:
             starts = self.posterior_.warm_starts
             if len(starts) == n_models:
@@ -214,7 +214,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return (None,) * n_models
 
     def _protocol_of(self, reports):
-        """Return the protocol that this estimator expects behind rows of reports, or behind an aggregate."""
+        """Return the protocol that this estimator expects for rows of reports, or for an aggregate."""
         if isinstance(reports, Aggregate):
             found = reports.protocol
             return self._protocol(found.n_features, (0, 1) if found.labels is None else found.labels)
@@ -222,23 +222,23 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return self._protocol(labels=labels).with_width(reports.shape[1])
 
     def _check_aggregate(self, aggregate):
-        """Refuse an aggregate of another collection."""
+        """Raise an error if an aggregate comes from another collection."""
         expected = self._protocol_of(aggregate)
         if type(aggregate.protocol) is not type(expected):
             raise TypeError(
                 f"{type(self).__name__} reads reports of {type(expected).__name__}; got "
-                f"{type(aggregate.protocol).__name__}. Use the estimator, or its parameters, that the reports were "
+                f"{type(aggregate.protocol).__name__}. Use the estimator and the parameters that the reports were "
                 "made for."
             )
-        # What this estimator leaves to the default is read off each cohort's own description.
+        # Fields that this estimator leaves at "auto" are taken from the protocol of each cohort.
         chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
         for found in aggregate.parts:
             name = differing_field(expected, found, chosen)
             if name is not None:
                 raise InvalidReportError(
-                    f"These reports came under another collection: {name} is {getattr(found, name)!r} there, and this "
-                    f"{type(self).__name__} has {getattr(expected, name)!r}. Give it the parameters that the reports "
-                    "were made with."
+                    f"These reports come from another collection: {name} is {getattr(found, name)!r} there, and this "
+                    f"{type(self).__name__} has {getattr(expected, name)!r}. Set the parameters that the reports were "
+                    "made with."
                 )
 
     def sample_posterior(self, n_samples: int = 1000, random_state: Any = None) -> dict[str, np.ndarray]:
@@ -247,9 +247,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         n_samples : int, default=1000
-            Number of draws; past the number that is stored, with replacement.
+            Number of draws; with replacement above the number of stored draws.
         random_state : None, int, Generator or RandomState, default=None
-            Fixes which draws.
+            Seed of the random choice of draws.
 
         Returns
         -------
@@ -260,11 +260,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         return self.posterior_.sample(n_samples, np.random.default_rng(sampling_seed(random_state)))
 
     def influence_bound(self, n_fakes: int) -> dict[str, np.ndarray]:
-        r"""Return how far forged reports could have pulled the posterior means.
+        r"""Return how far forged reports could have shifted the posterior means.
 
-        Anybody can send a well-formed report that is a lie, and no check of a single report can tell: that is inherent
-        to local privacy. This says how much it can matter; :meth:`check_reports` sees crude lies, such as many copies
-        of one report.
+        Anybody can send a well-formed report that is forged, and no check of a single report can detect it: that is
+        inherent to local privacy. This method bounds the effect; :meth:`check_reports` detects crude forgeries, such as
+        many copies of one report.
 
         Parameters
         ----------
@@ -274,14 +274,14 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         dict of str to ndarray
-            By parameter, the largest change of its posterior mean; compare it with the posterior's standard deviation.
+            By parameter, the largest change of its posterior mean; compare it with the posterior standard deviation.
 
         Notes
         -----
-        ``n_fakes`` times the largest :math:`|\mathrm{Cov}(g, \ell_r)|` over the reports r, under the posterior, where
-        :math:`\ell_r` is the log-likelihood of one report. It is of the first order: good while the forged reports are
-        a small share of all, and no longer a bound beyond. Categories use the likelihood of counts; of noisy records
-        with labels only extreme ones are tried.
+        The bound is ``n_fakes`` times the largest :math:`|\mathrm{Cov}(g, \ell_r)|` over the reports r, under the
+        posterior, where :math:`\ell_r` is the log-likelihood of one report. It is a first-order approximation: accurate
+        if the forged reports are a small share of all, but not a bound otherwise. For categories the likelihood of
+        counts is used; for noisy records with labels only extreme reports are tried.
         """
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
@@ -294,21 +294,21 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def check_reports(self, reports: Any) -> ReportCheck:
         r"""Test whether honest clients could have sent these reports.
 
-        The hypothesis is that each report was drawn by the protocol from some record, for any records. A small
-        p-value means that some reports were not; it warns then, and drops nothing. A large one does not mean that all
-        reports are honest: a lie that other records would explain cannot be seen.
+        The null hypothesis is that the protocol drew each report from some record; the records are arbitrary. A small
+        p-value means that some reports are forged; the method then warns, and drops nothing. A large p-value does not
+        mean that all reports are honest: forged reports that other records would explain cannot be detected.
 
         Parameters
         ----------
         reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
-            Reports under this estimator's protocol, every row of which must be valid. Chunks are held in memory
-            together. Of a dask array or an Aggregate the sums are tested, and the reports where it keeps them: equal
-            reports do not show in sums.
+            Reports under this estimator's protocol, every row of which must be valid. All chunks are in memory at the
+            same time. For a dask array or an Aggregate only the sums are tested, and the reports if the Aggregate keeps
+            them; sums do not show equal reports.
 
         Returns
         -------
         ReportCheck
-            ``p_value``, 1e-12 at least, and ``reason``, a sentence about the strangest thing seen.
+            ``p_value``, at least 1e-12, and ``reason``, a sentence about the least probable observation.
 
         Warns
         -----
@@ -317,20 +317,20 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
 
         See Also
         --------
-        influence_bound : How far lies could have pulled the posterior.
+        influence_bound : How far forged reports could have shifted the posterior means.
 
         Notes
         -----
-        Looked at are: how often the most frequent report came and how many reports repeat others; whether one report is
-        more frequent than its neighbours explain; counts of values in intervals, of categories, of pairs of bits and of
-        ones, against their least and largest probabilities over all records; of vectors, the distance of the mean
-        from all means of records, the scatter, and the longest. Each test has a proven bound, without a limit theorem,
-        and they are combined by Bonferroni's correction: the probability of a false alarm is below 1e-4 for every set
-        of records.
+        The tests use: how often the most frequent report occurs and how many reports repeat others; whether one report
+        is more frequent than its neighbours explain; counts of values in intervals, of categories, of pairs of bits and
+        of ones, against their smallest and largest probabilities over all records; for vectors, the distance of the
+        mean from all means of records, the scatter, and the longest vector. Each test has a proven bound, without a
+        limit theorem, and they are combined by Bonferroni's correction: the probability of a false alarm is below 1e-4
+        for every set of records.
 
-        *Power.* Of three collections of 100,000 reports at epsilon 1, in how many lies are seen, by their share
-        (``benchmarks/attack_lies.py``). The lies are copies of the one report that pulls a posterior mean most, or of
-        one honest report:
+        *Power.* Number of collections, of three with 100,000 reports each at epsilon 1, in which forged reports are
+        detected, by their share (``benchmarks/attack_lies.py``). The forged reports are copies of the one report that
+        shifts a posterior mean most, or of one honest report:
 
         ========================================  ======  ====  ====
         reports                                   0.1 %   1 %   5 %
@@ -342,11 +342,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         moments, noisy records, gradients         3       3     3
         ========================================  ======  ====  ====
 
-        At 0.1 % the square wave shows copies of an honest report (4 of 6 collections in two runs) and not of the most
-        pulling one. Randomised response has few distinct reports; lies show only in categories that become rarer than
-        noise alone makes them. Lies that follow the protocol with a false record are what honest clients with that
-        record send, and are never seen. Neither are uniformly random subsets or directions: nothing was seen of them
-        at 5 %.
+        At 0.1 % the square wave shows copies of an honest report (4 of 6 collections in two runs), but not of the
+        report that shifts a mean most. Randomised response has few distinct reports; forged reports show only if they
+        make other categories rarer than noise alone can. Reports that follow the protocol with a false record are never
+        detected, because honest clients with that record send the same. Uniformly random subsets or directions were not
+        detected at 5 % either.
 
         Examples
         --------
@@ -362,8 +362,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         check = check_aggregate(aggregate, rows_of(reports))
         if check.p_value < WARNING_LEVEL:
             warnings.warn(
-                f"No records make these reports probable (p-value {check.p_value:.1g}): {check.reason} Look where they "
-                "came from before you trust a fit; influence_bound says how far lies can pull it.",
+                f"No records make these reports probable (p-value {check.p_value:.1g}): {check.reason} Check their "
+                "source before you trust a fit; influence_bound says how far forged reports can shift it.",
                 ImplausibleReportsWarning, stacklevel=2)
         return check
 

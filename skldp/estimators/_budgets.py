@@ -1,4 +1,4 @@
-"""Personal budgets: one cohort for each."""
+"""Cohorts of clients with equal personal budgets."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ MOST_BUDGETS = 32
 
 
 def cohorts(protocol, sample_epsilon, n_clients):
-    """Split clients by their budgets.
+    """Return one cohort of clients for each distinct budget.
 
     Parameters
     ----------
     protocol : Protocol
-        What a client without a budget of its own runs.
+        Protocol of the clients, up to their budgets.
     sample_epsilon : None or array-like of shape (n_clients,)
         Budgets of the clients. They are public.
     n_clients : int
@@ -37,19 +37,19 @@ def cohorts(protocol, sample_epsilon, n_clients):
     budgets = np.asarray(sample_epsilon)
     if budgets.dtype == object:
         try:
-            budgets = budgets.astype(float)  # a column of a mixed table
+            budgets = budgets.astype(float)  # a column of a table with several types
         except (TypeError, ValueError):
             pass
     if budgets.shape != (n_clients,) or budgets.dtype.kind not in "iuf":
         raise InvalidParameterError(
-            f"sample_epsilon must hold one number for each of the {n_clients} clients, got an array of shape "
+            f"sample_epsilon must contain one number for each of the {n_clients} clients, got an array of shape "
             f"{budgets.shape} and dtype {budgets.dtype}."
         )
     distinct, place = np.unique(budgets, return_inverse=True)
     if len(distinct) > MOST_BUDGETS:
         raise InvalidParameterError(
-            f"sample_epsilon has {len(distinct)} distinct values, and each is a cohort of its own; at most "
-            f"{MOST_BUDGETS} are handled. Round the budgets down to fewer values."
+            f"sample_epsilon has {len(distinct)} distinct values, and each makes a separate cohort; at most "
+            f"{MOST_BUDGETS} are allowed. Round the budgets down to fewer values."
         )
     protocols = [protocol.with_epsilon(check_epsilon(float(value), "sample_epsilon")) for value in distinct]
     return [(part, np.flatnonzero(place == k)) for k, part in enumerate(protocols)]

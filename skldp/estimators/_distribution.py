@@ -1,4 +1,4 @@
-"""Any distribution of scipy.stats, from one noisy report of each value."""
+"""Estimator of the parameters of any distribution of scipy.stats."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from skldp.protocols._values import ValueProtocol
 
 
 class LDPDistribution(BaseLDPDensity):
-    r"""Parameters of any distribution of ``scipy.stats``, from one noisy report of each value.
+    r"""Parameters of any distribution of ``scipy.stats``, from one noisy report of each client.
 
     Parameters
     ----------
     distribution : str or scipy.stats distribution, default="norm"
-        Name in ``scipy.stats``, continuous or discrete.
+        Name or object of ``scipy.stats``, continuous or discrete.
     bounds : tuple of float, default=(-5, 5)
-        Public interval; values are clipped to it, and the model knows that they are. Whole numbers for a discrete
+        Public interval; values are clipped to it, and the model accounts for the clipping. Whole numbers for a discrete
         distribution.
     priors : dict or None, default=None
         For each parameter (the distribution's shapes, ``loc``, ``scale``) a frozen continuous distribution of
-        ``scipy.stats`` as its prior, or a number that fixes it. By default shapes are Gamma(2, 1) (uniform for a
+        ``scipy.stats`` as its prior, or a number as its fixed value. By default shapes are Gamma(2, 1) (uniform for a
         probability ``p``), scale is Gamma(2) with mean a tenth of the range, and loc is normal around the midpoint if
-        there are no shapes, else 0.
+        there are no shapes, else fixed at 0.
     epsilon : float, default=1.0
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     window : "auto" or float, default="auto"
-        Half-window of the square wave, as a share of the range.
+        Half-window of the square wave, as a fraction of the range.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
@@ -40,7 +40,7 @@ class LDPDistribution(BaseLDPDensity):
 
     Notes
     -----
-    The square wave's likelihood needs the distribution function alone, and is exact on the grid.
+    The likelihood of the square wave needs only the distribution function, and is exact on the grid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Category frequencies with honest uncertainty."""
+"""Estimator of category frequencies."""
 
 import warnings
 from dataclasses import dataclass
@@ -31,19 +31,19 @@ class LDPHistogram(BaseLDPEstimator):
     epsilon : float, default=1.0
         Budget of a client; ``inf`` for no noise.
     categories : list or None, default=None
-        The public categories: numbers or strings, or rows when the records have several columns. ``None`` reads
-        them off the data and warns.
+        The public categories: numbers or strings, or rows if the records have several columns. ``None`` takes them
+        from the data and warns.
     mechanism : {"auto", "subset", "oue", "rr"}, default="auto"
         Subset selection ("auto"), optimal unary encoding, or randomised response.
     likelihood : {"auto", "exact", "counts"}, default="auto"
-        "exact" uses every report; "counts" the number of reports that contain each category and, up to 32 categories,
-        each pair of them, whose cost does not grow with the number of clients. For randomised response and subsets of
-        one they are the same. "auto" is exact where that is cheap; the choice is in ``likelihood_``.
+        "exact" uses every single report. "counts" uses only the number of reports that contain each category and, up to
+        32 categories, each pair of them; its cost does not grow with the number of clients. For randomised response and
+        subsets of size one they are the same. "auto" is exact if that is cheap; the choice is in ``likelihood_``.
     concentration : float, default=1.0
-        Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. Under much
-        noise it matters: few large and many small categories are estimated better with less than 1 (by a sixth in
-        root mean square at epsilon 0.5 and 10,000 clients, four of 16 categories holding 80 %), nearly equal ones
-        with 1 or more.
+        Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. It matters
+        under strong noise. Few large and many small categories are estimated better with less than 1 (root mean square
+        error smaller by a sixth at epsilon 0.5 and 10,000 clients if four of 16 categories have 80 % of them), nearly
+        equal ones with 1 or more.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
@@ -52,7 +52,7 @@ class LDPHistogram(BaseLDPEstimator):
     frequencies_, frequencies_std_ : ndarray of shape (n_categories,)
         Posterior means and standard deviations.
     point_estimate_ : ndarray of shape (n_categories,)
-        Unbiased estimate without a prior; it may leave the simplex.
+        Unbiased estimate without a prior; it may lie outside the simplex.
     categories_ : ndarray of shape (n_categories,) or (n_categories, n_features)
         The categories, in the order of the frequencies.
     mechanism_, likelihood_ : str
@@ -63,9 +63,8 @@ class LDPHistogram(BaseLDPEstimator):
     Notes
     -----
     :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`. Subsets and unary encoding have
-    :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. Exact
-    likelihoods of many rows are sampled with trajectories that follow the likelihood of the counts and an accept step
-    that evaluates the exact one.
+    :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. For exact
+    likelihoods of rows, trajectories use a second-order expansion and the accept step evaluates the exact likelihood.
 
     References
     ----------
@@ -111,8 +110,8 @@ class LDPHistogram(BaseLDPEstimator):
     def _protocol(self, n_features=None, labels=None):
         categories = labels if self.categories is None else self.categories
         if categories is None:
-            raise InvalidParameterError("categories must be given: a protocol is public, and so are its categories. "
-                                        "Pass categories= to the estimator.")
+            raise InvalidParameterError("categories must be given, because a protocol is public and contains its "
+                                        "categories. Pass categories= to the estimator.")
         n_features = columns_of(categories) if n_features is None else n_features
         mechanism = "subset" if isinstance(self.mechanism, str) and self.mechanism == "auto" else self.mechanism
         return CategoryProtocol(epsilon=self.epsilon, categories=categories, mechanism=mechanism, n_features=n_features)
@@ -126,8 +125,8 @@ class LDPHistogram(BaseLDPEstimator):
                 protocol.randomizer.names_one or isinstance(tally, RowTally)
                 for protocol, tally in aggregate.parts.items()):
             raise InvalidParameterError(
-                'likelihood="exact" needs the reports themselves, and this aggregate kept their counts only. '
-                'Aggregate them anew, or use likelihood="counts".'
+                'likelihood="exact" needs the single reports, but this aggregate kept their counts only. '
+                'Aggregate the reports again, or use likelihood="counts".'
             )
 
     def _models(self, aggregate):
@@ -145,7 +144,7 @@ class LDPHistogram(BaseLDPEstimator):
         }
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Posterior mean frequency of the category of each row, 0 for an unknown one.
+        """Return the posterior mean frequency of the category of each row, 0 for an unknown category.
 
         Parameters
         ----------
@@ -162,7 +161,7 @@ class LDPHistogram(BaseLDPEstimator):
         return np.where(codes < 0, 0.0, self.frequencies_[codes])
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Logarithm of the posterior mean frequency of the category of each row.
+        """Return the logarithm of the posterior mean frequency of the category of each row.
 
         Parameters
         ----------
@@ -177,7 +176,7 @@ class LDPHistogram(BaseLDPEstimator):
             return np.log(self.predict(X))
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean logarithm of the posterior mean frequency of the rows of X.
+        """Return the mean logarithm of the posterior mean frequency of the rows of X.
 
         Parameters
         ----------
@@ -193,12 +192,12 @@ class LDPHistogram(BaseLDPEstimator):
         return float(self.score_samples(X).mean())
 
     def top_k_probability(self, k: int) -> np.ndarray:
-        """Posterior probability that each category is among the k most frequent.
+        """Return the posterior probability that each category is among the k most frequent.
 
         Parameters
         ----------
         k : int
-            How many places at the top.
+            Number of most frequent categories.
 
         Returns
         -------
@@ -209,7 +208,7 @@ class LDPHistogram(BaseLDPEstimator):
         return (ranks <= k).mean(axis=0)
 
     def rank_interval(self, level: float = 0.9) -> np.ndarray:
-        """Central credible interval of the rank of each category, 1 being the most frequent.
+        """Return the central credible interval of the rank of each category; rank 1 is the most frequent.
 
         Parameters
         ----------
@@ -239,7 +238,7 @@ class LDPHistogram(BaseLDPEstimator):
 
 @dataclass(frozen=True)
 class CategoryCounter(Counter):
-    """Keep the rows of few reports, so that the exact likelihood can be evaluated, and the counts of many."""
+    """Callable that adds up one chunk of reports, and keeps single rows only if there are few reports."""
 
     protocol: CategoryProtocol
     on_invalid: str
@@ -251,7 +250,7 @@ class CategoryCounter(Counter):
         return self.protocol.aggregate(reports, self.on_invalid, keep_rows=self.choice.kept_bits)
 
     def trim(self, aggregate):
-        """Drop the rows of a cohort that has grown large."""
+        """Return an aggregate without the rows of cohorts that are too large for them."""
         parts = {protocol: tally.without_rows() if self._is_large(tally) else tally
                  for protocol, tally in aggregate.parts.items()}
         return Aggregate(parts, aggregate.n_rejected, aggregate.batches)

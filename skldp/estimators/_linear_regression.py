@@ -1,4 +1,4 @@
-"""Linear regression with honest uncertainty."""
+"""Bayesian linear regression from private reports."""
 
 from typing import Any, Literal, overload
 
@@ -23,16 +23,16 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     epsilon : float, default=1.0
         Budget of a client; ``inf`` for no noise.
     delta : float, default=1e-5
-        Failure probability of a client, where the mechanism has one (Gaussian noise).
+        Failure probability of the guarantee, if the mechanism has one (Gaussian noise).
     data_norm : float, default=1.0
-        Public bound R on the Euclidean norm of a record; longer ones are shortened.
+        Public bound R on the Euclidean norm of a record; longer records are shortened.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response; values outside are clipped.
     mechanism : {"auto", "sphere", "gaussian", "records"}, Moments or Records, default="auto"
-        What a client sends: noisy second moments of its record, randomised on a sphere ("auto": pure epsilon, about
-        five times fewer clients for the same posterior) or with Gaussian noise, or the noisy record itself.
+        What a client sends: second moments of its record, randomised on a sphere ("auto": pure epsilon, and about five
+        times fewer clients for the same posterior) or with Gaussian noise, or the record itself with Gaussian noise.
     fit_intercept : bool, default=True
-        Whether there is an intercept. It costs noise; without it, x and y are taken to be centred.
+        Whether there is an intercept. It adds noise; without it, x and y are assumed to be centred.
     prior : "auto" or RegressionPrior, default="auto"
         Priors of coefficients, noise, and the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
@@ -43,9 +43,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     coef_, coef_std_ : ndarray of shape (n_features,)
         Posterior means and standard deviations of the coefficients.
     intercept_ : float
-        Posterior mean of the intercept, 0 without one.
+        Posterior mean of the intercept; 0 without an intercept.
     sigma_ : float
-        Posterior mean of the standard deviation of the response around the line.
+        Posterior mean of the residual standard deviation.
     covariance_ : ndarray of shape (n_features, n_features)
         Posterior mean of the covariance of x (of its second moments without an intercept).
     posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
@@ -60,11 +60,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     :math:`x \sim N(m, \Sigma)` and :math:`y = \alpha + \theta^Tx + N(0, \sigma^2)`. A report of moments is the noisy
     svec of :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, w y/R_y)` with y centred by its public midpoint.
     Their mean over N clients is approximately Gaussian with known moments, and its density costs one
-    eigendecomposition of order d + 2 for any N. A noisy record is :math:`(x/R, wy/R_y)` with Gaussian noise,
-    whose sums and products are sufficient.
+    eigendecomposition of order d + 2 for any N. A noisy record is :math:`(x/R, wy/R_y)` with Gaussian noise; sums and
+    products of noisy records are sufficient.
 
-    *Approximations.* The mean of N moment reports is taken to be normal; records are taken to be normal, and their
-    clipping to the ball and to ``bounds_y`` is not modelled: choose bounds that few records exceed.
+    *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
+    the ball and to ``bounds_y`` is not modelled: choose bounds that few records exceed.
 
     References
     ----------
@@ -134,7 +134,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
 
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]:
-        """Predict responses, with standard deviations."""
+        """Predict responses and their standard deviations."""
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict responses.
@@ -144,8 +144,8 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         X : array-like of shape (n_samples, n_features)
             Records; they are not clipped.
         return_std : bool, default=False
-            Whether to return the standard deviation of the response too, from the uncertainty of the parameters and
-            from the noise around the line.
+            Whether to also return the standard deviation of the response, which includes the uncertainty of the
+            parameters and the residual noise.
 
         Returns
         -------

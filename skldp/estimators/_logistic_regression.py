@@ -1,4 +1,4 @@
-"""Logistic regression with honest uncertainty."""
+"""Bayesian logistic regression from private reports."""
 
 import warnings
 from typing import Any
@@ -20,7 +20,7 @@ from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 from skldp.sampling._inference import check_inference
 
-_PREDICTING_ROWS = 1 << 12  # rows whose probabilities are averaged over all draws at a time
+_PREDICTING_ROWS = 1 << 12  # rows per block in predictions, which average over all draws
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
@@ -31,17 +31,17 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     epsilon : float, default=1.0
         Budget of a client; ``inf`` for no noise.
     delta : float, default=1e-5
-        Failure probability of a client, where the mechanism has one (Gaussian noise).
+        Failure probability of the guarantee, if the mechanism has one (Gaussian noise).
     data_norm : float, default=1.0
-        Public bound R on the Euclidean norm of a record; longer ones are shortened.
+        Public bound R on the Euclidean norm of a record; longer records are shortened.
     classes : list of two labels or None, default=None
-        The public labels, two strings or two numbers. As everywhere in scikit-learn they are put in order, and the
-        later one is the positive class. ``None`` reads them off the data and warns.
+        The public labels, two strings or two numbers. As in scikit-learn they are sorted, and the last one is the
+        positive class. ``None`` takes them from the data and warns.
     mechanism : {"auto", "sphere", "gaussian", "records"}, Moments or Records, default="auto"
-        What a client sends: noisy second moments of its record and label, randomised on a sphere ("auto": pure epsilon)
-        or with Gaussian noise, or the noisy record itself with its label by randomised response.
+        What a client sends: second moments of its record and label, randomised on a sphere ("auto": pure epsilon) or
+        with Gaussian noise, or the record itself with Gaussian noise and its label by randomised response.
     fit_intercept : bool, default=True
-        Whether there is an intercept. It costs noise, and calibrated probabilities need it.
+        Whether there is an intercept. It adds noise, but calibrated probabilities need it.
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the coefficients and of the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
@@ -52,7 +52,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     coef_, coef_std_ : ndarray of shape (1, n_features)
         Posterior means and standard deviations of the coefficients.
     intercept_ : ndarray of shape (1,)
-        Posterior mean of the intercept, 0 without one.
+        Posterior mean of the intercept; 0 without an intercept.
     classes_ : ndarray of shape (2,)
         The labels, the positive one last.
     covariance_ : ndarray of shape (n_features, n_features)
@@ -68,13 +68,12 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     -----
     :math:`x \sim N(m, \Sigma)` and :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})`. A report of moments is the
     noisy svec of :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, wy)`, :math:`y = \pm 1`; its mean and
-    covariance are exact, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
+    covariance are computed exactly, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
     randomised response.
 
-    *Approximations.* The mean of N moment reports is taken to be normal; records are taken to be normal, and their
-    clipping to the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also holds the
-    covariance of the reports at a pilot estimate, and where reports are few its standard deviations can be half of
-    what they should be.
+    *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
+    the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance
+    of the reports at a pilot estimate; with few reports its standard deviations can be half of the correct ones.
 
     References
     ----------
@@ -116,7 +115,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if self.classes is not None and kind == "continuous":
-            return y, None  # labels such as 0.5 and 1.5: the public ones decide
+            return y, None  # labels such as 0.5 and 1.5 are valid if they are in the public classes
         check_classification_targets(y)
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
@@ -124,21 +123,21 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         return y, None if self.classes is not None else self._classes_of(y)
 
     def _classes_of(self, y):
-        """Return the labels of raw responses, with a warning that this publishes them."""
+        """Return the labels of raw responses, and warn that this publishes them."""
         warnings.warn("classes were read off the private labels, which publishes them. "
                       "Pass classes= to keep the guarantee.", PrivacyLeakWarning, stacklevel=6)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one "
-                f"class: {classes[0]!r}. Pass classes= to name the other one."
+                f"class: {classes[0]!r}. Pass classes= with both labels."
             )
         return classes
 
     def _protocol(self, n_features=None, labels=None):
         classes = labels if self.classes is None else self.classes
         if classes is None:
-            raise InvalidParameterError("classes must be given: a protocol is public, and so are its labels. "
+            raise InvalidParameterError("classes must be given, because a protocol is public and contains its labels. "
                                         "Pass classes= with the two labels to the estimator.")
         mechanism = check_mechanism(self.mechanism)
         domain: dict[str, Any] = {
@@ -165,7 +164,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         }
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Log-odds of the averaged probability of the second class.
+        """Return the log-odds of the averaged probability of the second class.
 
         Parameters
         ----------
@@ -175,8 +174,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Positive for the second of ``classes_``. Smaller in size than the linear predictor at ``coef_``, because
-            uncertain parameters make less certain predictions.
+            Positive for the second of ``classes_``. Smaller in absolute value than the linear predictor at ``coef_``,
+            because uncertainty of the parameters makes predictions less certain.
         """
         check_is_fitted(self, "posterior_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
@@ -190,7 +189,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         return odds
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Probabilities of both classes, averaged over the posterior.
+        """Return the probabilities of both classes, averaged over the posterior.
 
         Parameters
         ----------
@@ -206,7 +205,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predict labels: those with the larger averaged probability.
+        """Predict the labels with the larger averaged probability.
 
         Parameters
         ----------
@@ -229,12 +228,12 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
 
 def _averaged_odds(predictor):
-    """Log-odds of the mean probability over the draws, one column each."""
+    """Return the log-odds of the mean probability over the draws, which are the columns of the linear predictor."""
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(expit(predictor).mean(axis=1)) - np.log(expit(-predictor).mean(axis=1))
-    far = ~np.isfinite(odds)
-    if far.any():
-        # Beyond the range of floats for every draw: slower, and without a limit.
-        extreme = predictor[far]
-        odds[far] = logsumexp(log_expit(extreme), axis=1) - logsumexp(log_expit(-extreme), axis=1)
+    underflowed = ~np.isfinite(odds)
+    if underflowed.any():
+        # All probabilities underflow: the slower computation in logarithms has no such limit.
+        extreme = predictor[underflowed]
+        odds[underflowed] = logsumexp(log_expit(extreme), axis=1) - logsumexp(log_expit(-extreme), axis=1)
     return odds

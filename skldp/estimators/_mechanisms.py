@@ -12,7 +12,7 @@ _KINDS = {"auto": "sphere", "sphere": "sphere", "gaussian": "gaussian"}
 
 
 class Moments(BaseEstimator):
-    r"""Clients send the noisy second moments of their record and response.
+    r"""Mechanism of a regression: clients send noisy second moments of their record and response.
 
     Parameters
     ----------
@@ -20,11 +20,11 @@ class Moments(BaseEstimator):
         How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
         same posterior.
     y_weight : "auto" or float, default="auto"
-        Weight of the response in a report, where the record has length 1. The larger, the less noise on the moments
-        with the response and the more on all others; "auto" is 1.
+        Weight of the response in a report, relative to a record of length 1. A larger weight means less noise on the
+        moments with the response and more on all others. "auto" is 1.
     intercept_weight : "auto" or float, default="auto"
-        Weight of the constant, likewise; "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
-        regression. Without an intercept there is none.
+        Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
+        regression. Ignored without an intercept.
 
     See Also
     --------
@@ -52,15 +52,15 @@ class Moments(BaseEstimator):
 
 
 class Records(BaseEstimator):
-    """Clients send their record with Gaussian noise, and a label by randomised response.
+    """Mechanism of a regression: clients send their record with Gaussian noise, and a label by randomised response.
 
     Parameters
     ----------
     budget_split : float, default=0.5
-        Share of epsilon that the label gets. A numeric response is part of the vector, and needs none.
+        Share of epsilon that the label gets. A numeric response is part of the noisy vector and needs no share.
     link : {"quadrature", "chebyshev"}, default="quadrature"
-        For labels, how the model averages their probability over what is not known of a record: exactly, or by the
-        paper's polynomial.
+        How the model averages the probability of a label over the record given its noisy report: by quadrature, or by
+        the paper's polynomial.
 
     See Also
     --------
@@ -79,7 +79,7 @@ class Records(BaseEstimator):
         self.link = link
 
     def _validated(self):
-        """Return itself, after a check of its parameters."""
+        """Check the parameters and return self."""
         check_fraction(self.budget_split, "budget_split")
         check_choice(self.link, "link", LINKS)
         return self
@@ -94,7 +94,7 @@ _MECHANISMS = {
 
 
 def check_mechanism(mechanism):
-    """Return what clients send, as an object: one by its name, or the user's own."""
+    """Return the mechanism object for a name, or the object itself."""
     if isinstance(mechanism, Moments):
         return mechanism
     if isinstance(mechanism, Records):

@@ -1,4 +1,4 @@
-"""Distributions of one value per client with one parameter: exponential, Poisson, geometric."""
+"""Estimators of distributions with one parameter: exponential, Poisson, geometric."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _MECHANISMS = {"square_wave": SquareWave, "laplace": Laplace}  # whose likelihoo
 
 
 class _RateEstimator(BaseLDPDensity):
-    """An estimator of one parameter of values in [0, upper]."""
+    """Base class of estimators with one parameter, for values in [0, upper]."""
 
     _plan = staticmethod(plan_value)
 
@@ -27,30 +27,30 @@ class _RateEstimator(BaseLDPDensity):
                              n_levels=n_levels, window=self.window, n_features=1 if n_features is None else n_features)
 
     def _n_levels(self):
-        """Levels of the grid: the mechanism's own for a continuous value."""
+        """Return the number of levels of the grid; None, the default of the mechanism, for continuous values."""
         check_positive(self.upper, "upper")
 
 
 class _CountEstimator(_RateEstimator):
-    """An estimator of one parameter of counts 0 .. upper."""
+    """Base class of estimators with one parameter, for counts 0 .. upper."""
 
     def _n_levels(self):
         return check_integer(self.upper, "upper", 1)
 
 
 class LDPExponential(_RateEstimator):
-    r"""Rate of exponentially distributed values, from one noisy report of each.
+    r"""Rate of exponentially distributed values, from one noisy report of each client.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     upper : float, default=5.0
-        Public upper end; values are clipped to [0, upper], and the model knows that they are.
+        Public upper bound; values are clipped to [0, upper], and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
         How a value is randomised.
     window : "auto" or float, default="auto"
-        Half-window of the square wave, as a share of the range.
+        Half-window of the square wave, as a fraction of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean 5/upper.
     inference, random_state, n_jobs, progress, warm_start
@@ -65,7 +65,7 @@ class LDPExponential(_RateEstimator):
 
     Notes
     -----
-    A record is :math:`\min(x, b)` with :math:`p(x) = \theta e^{-\theta x}`; the mass :math:`e^{-\theta b}` sits at b.
+    A record is :math:`\min(x, b)` with :math:`p(x) = \theta e^{-\theta x}`, so b has probability :math:`e^{-\theta b}`.
 
     Examples
     --------
@@ -99,18 +99,18 @@ class LDPExponential(_RateEstimator):
 
 
 class LDPPoisson(_CountEstimator):
-    r"""Rate of Poisson counts, from one noisy report of each.
+    r"""Rate of Poisson counts, from one noisy report of each client.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     upper : int, default=20
-        Public upper end; counts are clipped to 0 .. upper, and the model knows that they are.
+        Public upper bound; counts are clipped to 0 .. upper, and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
         How a count is randomised.
     window : "auto" or float, default="auto"
-        Half-window of the square wave, as a share of the range.
+        Half-window of the square wave, as a fraction of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean upper/4.
     inference, random_state, n_jobs, progress, warm_start
@@ -159,18 +159,18 @@ class LDPPoisson(_CountEstimator):
 
 
 class LDPGeometric(_CountEstimator):
-    r"""Success probability behind numbers of failures, from one noisy report of each.
+    r"""Success probability of geometric counts of failures, from one noisy report of each client.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     upper : int, default=20
-        Public upper end; counts are clipped to 0 .. upper, and the model knows that they are.
+        Public upper bound; counts are clipped to 0 .. upper, and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
         How a count is randomised.
     window : "auto" or float, default="auto"
-        Half-window of the square wave, as a share of the range.
+        Half-window of the square wave, as a fraction of the range.
     probability_prior : "auto" or (a, b), default="auto"
         Beta prior of the probability; by default uniform.
     inference, random_state, n_jobs, progress, warm_start
@@ -185,7 +185,7 @@ class LDPGeometric(_CountEstimator):
 
     Notes
     -----
-    :math:`P(k) = p(1-p)^k` for k = 0, 1, ...: failures before the first success. The likelihood is a finite sum over
+    :math:`P(k) = p(1-p)^k` for k = 0, 1, ... failures before the first success. The likelihood is a finite sum over
     0 .. upper with the tail mass at upper, exact for both mechanisms.
 
     Examples

@@ -1,4 +1,4 @@
-"""What the regressions from private reports share."""
+"""Base class of the regressions from private reports."""
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
@@ -19,6 +19,6 @@ class BaseLDPRegression(BaseLDPEstimator):
         return X, y, labels
 
     def _check_response(self, y):
-        """Return responses as an array, and the labels read off them (None for numbers)."""
+        """Return responses as an array, and the labels found in them (None for numbers)."""
         y = column_or_1d(y, warn=True)
         return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self), None

@@ -1,4 +1,4 @@
-"""Reports in whatever way they come: an array, a stream of chunks, a dask array. All end in one Aggregate."""
+"""Aggregation of reports from an array, a stream of chunks, or a dask array."""
 
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,33 +17,33 @@ _FAN_IN = 8  # aggregates that one task of a dask graph adds up
 
 @dataclass(frozen=True)
 class Counter:
-    """Add up one chunk of reports. Small, because it travels to the workers.
+    """Callable that adds up one chunk of reports. It is small, because it is sent to the workers.
 
     Parameters
     ----------
     protocol : Protocol
-        What the reports came under.
+        Protocol of the reports.
     on_invalid : {"raise", "drop"}
-        What to do with a report that no honest client could have sent.
+        Whether a report that no honest client could have sent is an error or is dropped.
     """
 
     protocol: Protocol
     on_invalid: str
 
     def __call__(self, reports):
-        """The aggregate of a chunk; an aggregate is one already."""
+        """Return the aggregate of a chunk; a chunk may already be an aggregate."""
         if isinstance(reports, Aggregate):
             return reports
         return self.protocol.aggregate(reports, self.on_invalid)
 
     def trim(self, aggregate):
-        """What of a growing aggregate is kept: all of it."""
+        """Return the part of a growing aggregate that is kept; here all of it."""
         return aggregate
 
 
 @dataclass(frozen=True)
 class _Count:
-    """Aggregate of the chunks that could be added up, and what was wrong with the others."""
+    """Aggregate of the chunks that could be added up, and error messages of the others."""
 
     aggregate: Aggregate | None
     problems: tuple = ()
@@ -51,27 +51,27 @@ class _Count:
 
 
 def as_rows(reports):
-    """Reports as an array with a row for each client; where rows differ in length, the odd ones are missing."""
+    """Return reports as an array with a row for each client; rows of a different length become missing values."""
     try:
         rows = np.asarray(reports)
     except ValueError:
         return as_table(reports)
     if isinstance(reports, (list, tuple)) and rows.size and rows.dtype.kind not in "iu":
-        return as_table(reports)  # NumPy would have made text or floats of all because of one
+        return as_table(reports)  # one text or float among integers makes NumPy convert all of them
     return rows[:, None] if rows.ndim == 1 and rows.size else rows
 
 
 def add_up(reports, counter_for, n_jobs=None):
-    """Add reports up, in whatever way they come.
+    """Return the aggregate of reports of any supported type.
 
     Parameters
     ----------
     reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
         The reports.
     counter_for : callable
-        From some rows, or an aggregate, to the Counter of reports like them.
+        Maps rows of reports, or an aggregate, to the Counter for reports of the same kind.
     n_jobs : int or None, default=None
-        Chunks that are added up side by side, through joblib.
+        Number of chunks that are added up in parallel, by joblib.
 
     Returns
     -------
@@ -97,9 +97,10 @@ def _from_chunks(chunks, counter_for, n_jobs):
         raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
     counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
     jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(chain([first], stream)))
-    done: list = []  # (how many times doubled, count): as in counting, equals are added first
+    # Pairs (level, sum of 2**level chunks). Only sums of equal level are merged, so a chunk enters O(log n) sums.
+    done: list = []
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        # Chunks that joblib has taken already are added up even when one among them is bad; no more are taken.
+        # After an invalid chunk no more are read; chunks that joblib has already read are still added up.
         source.open = source.open and not one.problems
         level = 0
         while done and done[-1][0] == level:
@@ -113,7 +114,10 @@ def _from_chunks(chunks, counter_for, n_jobs):
 
 
 class _Source:
-    """Chunks until their source fails or is closed; joblib would lose them with a source that raises."""
+    """Iterable of chunks that ends when the source fails or is closed.
+
+    It stores the exception, because joblib discards all results if its source raises.
+    """
 
     def __init__(self, chunks):
         self.chunks, self.open, self.failure, self.n_taken = chunks, True, None, 0
@@ -131,20 +135,20 @@ class _Source:
 
 
 def _from_dask(reports, counter_for):
-    """One task for each block of rows, wherever dask runs it, and a tree of sums."""
+    """Return the aggregate of a dask collection: one task for each block of rows, and a tree of sums."""
     import dask
 
     if not hasattr(reports, "to_dask_array") and not hasattr(reports, "rechunk"):
-        raise InvalidReportError(f"Of dask, arrays and DataFrames are read; got {type(reports).__name__}. "
-                                 "Make a dask array of it, or pass chunks.")
+        raise InvalidReportError(f"Only dask arrays and dask DataFrames can be read; got {type(reports).__name__}. "
+                                 "Convert it to a dask array, or pass chunks.")
     if hasattr(reports, "to_dask_array"):
         reports = reports.to_dask_array()
     if reports.ndim == 1:
         reports = reports[:, None]
     if reports.ndim != 2:
         raise InvalidReportError(
-            f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions. Pass one of two dimensions, "
-            "a row for each client."
+            f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions. Pass an array of two "
+            "dimensions, with a row for each client."
         )
     counter = counter_for(np.empty((0, reports.shape[1]), dtype=reports.dtype))
     blocks = reports.rechunk({1: -1}).to_delayed().ravel()
@@ -166,26 +170,26 @@ def _count(counter, chunk, place):
         aggregate = counter(chunk)
         if isinstance(chunk, Aggregate):
             return _Count(aggregate)
-        # All rows of a call are one batch in the end, so that a stream of many chunks does not keep as many ids.
+        # All rows of a call get one batch id at the end, so that a stream of many chunks does not store many ids.
         return _Count(aggregate.with_batches(Batches.of()), has_rows=True)
     except InvalidReportError as error:
         return _Count(None, ((place, str(error)),))
-    except Exception as error:  # a chunk that cannot even be read: the others are not to be lost with it
+    except Exception as error:  # a chunk that cannot be read must not discard the others
         return _Count(None, ((place, f"Reading it failed with {type(error).__name__}: {error}."),))
 
 
 def _refuse_one_dimension(chunk):
-    """A flat chunk could be one client's report or many clients' reports: nobody can tell."""
+    """Raise an error for a flat chunk, which is ambiguous: the report of one client, or reports of many clients."""
     if isinstance(chunk, Aggregate) or len(chunk) == 0:
         return
     flat = all(np.isscalar(row) for row in chunk) if isinstance(chunk, (list, tuple)) else np.ndim(chunk) == 1
     if flat:
-        raise InvalidReportError(f"A chunk has two dimensions, a row for each client; got {len(chunk)} numbers in one. "
-                                 "Pass chunk.reshape(-1, width).")
+        raise InvalidReportError(f"A chunk must have two dimensions, a row for each client; got a flat list of "
+                                 f"{len(chunk)} numbers. Pass chunk.reshape(-1, width).")
 
 
 def _merge(counter, counts):
-    """Add aggregates up. One that does not fit is a problem, and nothing of the others is lost."""
+    """Return the sum of aggregates; an aggregate that does not fit is recorded as a problem and skipped."""
     total, problems, has_rows = None, (), False
     for one in counts:
         problems += one.problems
@@ -199,7 +203,7 @@ def _merge(counter, counts):
 
 
 def _as_batch(count):
-    """Give the rows of a call one batch id; aggregates among the chunks keep theirs."""
+    """Return a count whose rows have one new batch id; aggregates among the chunks keep their ids."""
     if not count.has_rows or count.aggregate is None:
         return count
     batches = count.aggregate.batches.merge(Batches.new())
@@ -209,38 +213,38 @@ def _as_batch(count):
 def _raise_problems(count, read=""):
     if count.problems:
         place, message = count.problems[0]
-        others = f" So are {len(count.problems) - 1} other chunks." if len(count.problems) > 1 else ""
-        where = "" if place is None else f"Chunk {place} of the reports is not what it should be. "
+        others = f" {len(count.problems) - 1} other chunks are invalid too." if len(count.problems) > 1 else ""
+        where = "" if place is None else f"Chunk {place} of the reports is invalid. "
         raise InvalidReportError(where + message + others + read + _kept(count.aggregate), aggregate=count.aggregate)
 
 
 def _interrupted(aggregate, failure):
     return InterruptedStreamError(
-        f"The stream of reports broke off: {type(failure).__name__}: {failure}." + _kept(aggregate), aggregate)
+        f"The stream of reports was interrupted: {type(failure).__name__}: {failure}." + _kept(aggregate), aggregate)
 
 
 def _kept(aggregate):
     if aggregate is None:
         return ""
-    return (f" The {aggregate.n_reports} reports that were added up are not lost: they are the attribute `aggregate` "
-            "of this error, which fit_reports takes, alone or in a list with more.")
+    return (f" The {aggregate.n_reports} reports that were added up are not lost: they are in the attribute "
+            "`aggregate` of this error. Pass it to fit_reports, alone or in a list with further reports.")
 
 
 def _is_rows(reports):
-    """Whether a list holds rows of integers rather than chunks, which are arrays or lists of rows."""
+    """Whether a list contains rows of integers rather than chunks, which are arrays or lists of rows."""
     if not isinstance(reports, (list, tuple)) or len(reports) == 0 or isinstance(reports[0], Aggregate):
         return False
     return np.size(reports[0]) > 0 and np.ndim(reports[0]) <= (0 if hasattr(reports[0], "__array__") else 1)
 
 
 def listed(reports):
-    """Reports as they came, except that a stream of chunks becomes a list: they are read twice."""
+    """Return reports unchanged, except that a stream of chunks becomes a list, so that it can be read twice."""
     once = not isinstance(reports, Aggregate) and not hasattr(reports, "__array__") and not _of_dask(reports)
     return list(reports) if once else reports
 
 
 def rows_of(reports):
-    """Listed reports as one array with a row for each client; None where rows are not at hand."""
+    """Return listed reports as one array with a row for each client; None for aggregates and dask collections."""
     if isinstance(reports, Aggregate) or _of_dask(reports):
         return None
     if hasattr(reports, "__array__") or _is_rows(reports):

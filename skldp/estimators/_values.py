@@ -1,4 +1,4 @@
-"""Distributions of one value per client; the normal one."""
+"""Base class of the estimators of values, and the estimator of a normal distribution."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from skldp.models.values._model import UnivariateModel
 from skldp.models.values._priors import GammaPrior, NormalPrior, check_prior
 from skldp.protocols._values import ValueProtocol
 
-_N_SCORED_DRAWS = 500  # posterior draws behind a predictive density
+_N_SCORED_DRAWS = 500  # posterior draws that a predictive density averages over
 
 
 class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
-    """What the estimators of single values share. Several columns are independent and share a client's budget."""
+    """Base class of the estimators of single values. Columns are independent and share the budget of a client."""
 
     def _family(self):
         raise NotImplementedError
@@ -33,7 +33,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         return {f"{name}_": value if value.ndim else float(value) for name, value in posterior.mean().items()}
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Logarithm of the posterior-mean density of each row, without clipping.
+        """Return the logarithm of the posterior mean density of each row, without clipping.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Summed over the columns, which are independent.
+            Sum over the columns, which are independent.
         """
         check_is_fitted(self, "posterior_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
@@ -58,7 +58,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         return total
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of the rows of X.
+        """Return the mean log-density of the rows of X.
 
         Parameters
         ----------
@@ -75,36 +75,37 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
 
 
 class LDPGaussian(BaseLDPDensity):
-    r"""Mean and standard deviation of values, from one noisy report of each.
+    r"""Mean and standard deviation of normal values, from one noisy report of each client.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of a client, split equally over its columns; ``inf`` for no noise.
     bounds : tuple of float, default=(-5, 5)
-        Public interval; values are clipped to it, and the model knows that they are.
+        Public interval; values are clipped to it, and the model accounts for the clipping.
     mechanism : {"square_wave", "laplace", "gaussian"}, default="square_wave"
         How a value is randomised. The square wave needs far fewer clients than the others, above all for the standard
-        deviation; Laplace tells more about the mean when the spread exceeds a quarter of the range at a small epsilon.
+        deviation. Laplace noise is better for the mean if the standard deviation exceeds a quarter of the range and
+        epsilon is small.
     delta : float, default=1e-5
-        Failure probability; for Gaussian noise only.
+        Failure probability of the guarantee; for Gaussian noise only.
     window : "auto" or float, default="auto"
-        Half-window of the square wave, as a share of the range.
+        Half-window of the square wave, as a fraction of the range.
     mean_prior : "auto" or (location, scale), default="auto"
         Normal prior of the mean; by default the midpoint and half the range.
     std_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the standard deviation; by default shape 2 with mean a tenth of the range.
     inference : "mcmc", "laplace", MCMC or LaplaceApproximation, default="mcmc"
-        Markov chains, or the Gaussian approximation at the mode: milliseconds, for first looks. An object
-        :class:`MCMC` has the number of chains and of their steps.
+        Markov chains, or the Gaussian approximation at the mode, which takes milliseconds. An object :class:`MCMC`
+        sets the number of chains and of their steps.
     random_state : None, int, Generator or RandomState, default=None
         Seed of the simulated noise and of the sampling.
     n_jobs : int or None, default=None
-        Columns that are sampled in parallel, through joblib; never changes a draw.
+        Number of columns sampled in parallel, by joblib; it does not change the draws.
     progress : bool, default=False
         Show a progress bar.
     warm_start : bool, default=False
-        Start from the last fit: for a stream that grows, a day of reports at a time.
+        Start the chains from the last fit, for collections that grow between fits.
 
     Attributes
     ----------
@@ -113,9 +114,9 @@ class LDPGaussian(BaseLDPDensity):
     posterior_ : Posterior
         Draws of ``mean`` and ``std`` with diagnostics.
     epsilon_, delta_ : float
-        What each client paid.
+        Budget that each client spent.
     n_reports_, n_rejected_ : int
-        Reports behind the posterior, and reports left out as impossible.
+        Number of reports used, and of reports dropped as invalid.
     protocol_ : ValueProtocol
         The public description of the collection.
     n_features_in_, feature_names_in_
@@ -124,8 +125,8 @@ class LDPGaussian(BaseLDPDensity):
     Notes
     -----
     A record is :math:`\mathrm{clip}(x, a, b)` with :math:`x \sim N(\mu, \sigma^2)`. For the square wave the
-    likelihood of a report is exact on the grid; for Laplace and Gaussian noise it is the closed form of the rectified
-    normal under that noise, taken at the centres of public cells a small fraction of the noise wide.
+    likelihood of a report is exact on the grid. For Laplace and Gaussian noise it is the closed form of the clipped
+    normal plus noise, evaluated at the centres of public cells whose width is a small fraction of the noise.
 
     References
     ----------

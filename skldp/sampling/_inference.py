@@ -18,7 +18,7 @@ from skldp.sampling._warm_start import WarmStart
 _KEPT_DRAWS = 4000
 _KEPT_PATH = 2000
 _WARM_DIVISOR = 4  # a warm start divides the warm-up by this
-_SETTLING_DIVISOR = 5  # warm-up on an approximation ends with this fraction (1/5) of its steps on the exact density
+_SETTLING_DIVISOR = 5  # if warm-up uses an approximation, its last fifth uses the exact density
 
 
 class MCMC(BaseEstimator):

@@ -3,7 +3,7 @@
 import numpy as np
 from emcee.moves import MHMove, Move
 
-# Of the t proposal, whose tails must be heavier than those of the posterior, so that no walker stays long in them.
+# For the t proposal. Its tails must be heavier than those of the posterior, so that no walker stays long in them.
 _DEGREES_OF_FREEDOM = 5
 
 

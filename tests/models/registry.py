@@ -1,4 +1,4 @@
-"""One list of models with independent priors and units, for every test of the common contract."""
+"""List of models for the contract tests, with independently coded priors and units."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -38,17 +38,17 @@ N_CLIENTS = 400
 
 @dataclass(frozen=True)
 class Case:
-    """A model, and what is known about it without its code.
+    """A model, with facts about it that do not come from its code.
 
     Parameters
     ----------
     name : str
     make : callable
-        From a number of clients, and a unit where the data have one, to a model.
+        Maps a number of clients, and a unit if the data have one, to a model.
     log_prior : callable
-        From a model of no reports and one theta to the log-density of the prior in theta, up to a constant.
+        Maps a model without reports and one theta to the log-density of the prior at theta, up to a constant.
     units : dict
-        Power of the unit of the data in each natural parameter; empty where the data have no unit.
+        Power of the unit of the data in each natural parameter; empty if the data have no unit.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Case:
 
 
 def aggregate_of(protocol_of, n_clients, unit, X, y=None, **options):
-    """The aggregate of the first clients: in every unit the same integers, read under the protocol of that unit."""
+    """Return the aggregate of the first clients: the same integers for every unit, with the protocol of that unit."""
     plain, scaled = protocol_of(1.0), protocol_of(unit)
     reports = np.empty((0, plain.width), dtype=np.int64)
     if n_clients:
@@ -70,7 +70,7 @@ def aggregate_of(protocol_of, n_clients, unit, X, y=None, **options):
 
 
 def value_case(name, family_of, priors, values, bounds, units, **options):
-    """A distribution of one value."""
+    """Return the case of a distribution of one value."""
     def protocol_of(unit):
         return ValueProtocol(bounds=tuple(unit * end for end in bounds), epsilon=2.0, **options)
 
@@ -162,7 +162,7 @@ def _regression_cases():
 
 
 def learned_models(n_clients=N_CLIENTS):
-    """Regressions whose priors are learned: no independent prior, but the same contract otherwise."""
+    """Yield regressions with learned priors, which have no independently coded prior."""
     rng = np.random.default_rng(3)
     X, prior = rng.normal(0.05, 0.3, size=(n_clients, 3)), RegressionPrior(
         covariance_scale="learned", mean_scale="learned", lkj_eta="learned")

@@ -1,4 +1,4 @@
-"""Cohorts with windows and subset sizes of their own: each is read by the mechanism of its own protocol."""
+"""Cohorts with different windows and subset sizes: each is decoded with its own protocol."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def categories(rng, n):
     return rng.choice(7, p=np.arange(1, 8) / 28, size=n)
 
 
-def test_the_density_of_mixed_windows_is_the_sum_over_every_report():
+def test_density_of_cohorts_with_different_windows_is_a_sum_over_reports():
     family = GaussianFamily({"mean": NormalPrior(0.0, 2.5), "std": GammaPrior(2.0, 4.0)})
     reports, aggregate = total(VALUES, values, n=50)
     theta = np.array([[0.3, np.log(0.5)], [0.6, np.log(0.3)]])
@@ -44,7 +44,7 @@ def test_the_density_of_mixed_windows_is_the_sum_over_every_report():
     assert found == pytest.approx(expected, rel=1e-10)
 
 
-def test_the_density_of_mixed_sizes_is_the_sum_over_every_report():
+def test_density_of_cohorts_with_different_subset_sizes_is_a_sum_over_reports():
     reports, aggregate = total(CATEGORIES, categories, n=50, keep_rows=True)
     frequencies = np.random.default_rng(0).dirichlet(np.ones(7), size=3)
     expected = np.zeros(3)
@@ -66,8 +66,8 @@ HISTOGRAM = LDPHistogram(categories=range(7), inference="laplace", random_state=
     (clone(HISTOGRAM).set_params(likelihood="exact"), CATEGORIES, categories, FREQUENCIES),
     (clone(HISTOGRAM).set_params(likelihood="counts"), CATEGORIES, categories, FREQUENCIES)],
     ids=["values", "rows", "counts"])
-def test_a_mixed_posterior_finds_the_truth(estimator, protocols, draw, truth):
-    """A cohort that is read by the window or size of another pulls the means many standard deviations away."""
+def test_posterior_of_different_cohorts_contains_the_truth(estimator, protocols, draw, truth):
+    """A cohort decoded with the window or size of another would shift the means by many standard deviations."""
     options = {"keep_rows": True} if draw is categories else {}
     _, aggregate = total(protocols, draw, n=20_000, **options)
     posterior = clone(estimator).fit_reports(aggregate).posterior_
@@ -75,7 +75,7 @@ def test_a_mixed_posterior_finds_the_truth(estimator, protocols, draw, truth):
         assert np.abs((posterior.mean()[name] - value) / posterior.std()[name]).max() < 4
 
 
-def test_an_estimator_reads_windows_and_sizes_that_it_was_not_given():
+def test_window_and_subset_size_left_at_auto_are_taken_from_the_reports():
     chosen = ValueProtocol(bounds=(-1, 2), window=0.3, epsilon=0.5)
     model = clone(GAUSSIAN).fit_reports(total([chosen], values)[1])
     assert (model.protocol_, model.epsilon_) == (chosen, 0.5)
@@ -83,18 +83,18 @@ def test_an_estimator_reads_windows_and_sizes_that_it_was_not_given():
     assert model.protocol_.subset_size == 4
 
 
-def test_an_estimator_refuses_another_window_than_the_one_that_it_was_given():
+def test_reports_with_another_window_than_the_given_one_raise_an_error():
     model = clone(GAUSSIAN).set_params(window=0.3)
     alike = [ValueProtocol(bounds=(-1, 2), window=0.3, epsilon=epsilon) for epsilon in (0.5, 1.0)]
     assert model.fit_reports(total(alike, values)[1]).n_reports_ == 8000
     for other in (ValueProtocol(bounds=(-1, 2)), ValueProtocol(bounds=(-1, 2), epsilon=0.5)):
-        # Wherever the cohort stands.
+        # As the only cohort, and as the last of several.
         for protocols in ([other], [*alike, other]):
             with pytest.raises(InvalidReportError, match=f"window is {other.window} there, and this LDPG.* has 0.3"):
                 model.fit_reports(total(protocols, values)[1])
 
 
-def test_the_default_window_as_a_number_is_a_number():
+def test_default_window_given_as_a_number_must_match():
     model = clone(GAUSSIAN).set_params(window=0.125)
     assert model.fit_reports(total([ValueProtocol(bounds=(-1, 2), window=0.125, epsilon=0.5)], values)[1])
     with pytest.raises(InvalidReportError, match="window"):

@@ -1,4 +1,4 @@
-"""What every model promises to samplers: the same tests over all of them."""
+"""Contract between models and samplers: the same tests for every model."""
 
 import inspect
 
@@ -16,7 +16,7 @@ LEARNED = list(learned_models())
 
 
 def points(model, n=4, size=0.15):
-    """Coordinates about as far from the start as a posterior reaches."""
+    """Return coordinates about as far from the initial point as the posterior extends."""
     return model.initial() + np.random.default_rng(0).normal(0.02, size, size=(n, model.n_params))
 
 
@@ -26,7 +26,7 @@ def numeric_gradient(model, theta, step=1e-5):
 
 
 def variants(model):
-    """A model in both of its coordinates, and its approximation in both."""
+    """Yield a model in both of its coordinates, and its approximation in both."""
     for one in (model, model.reparametrised()):
         yield one
         if one.approximation is not None:
@@ -53,7 +53,7 @@ def test_gradient_under_learned_priors_matches_finite_differences(model):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.make(N_CLIENTS).surrogate], ids=repr)
-def test_a_surrogate_points_where_the_gradient_does(case):
+def test_surrogate_correlates_with_the_gradient(case):
     model = case.make(N_CLIENTS).reparametrised()
     theta = points(model)
     found, numeric = model.surrogate(theta), numeric_gradient(model, theta)
@@ -61,18 +61,18 @@ def test_a_surrogate_points_where_the_gradient_does(case):
 
 
 @every
-def test_batched_equals_one_by_one(case):
+def test_batch_equals_single_walkers(case):
     for model in variants(case.make(N_CLIENTS)):
         theta = points(model, 5)
         density, natural = model.log_density(theta), model.constrain(theta)
-        slopes = [function(theta) for function in (model.surrogate,) if function is not None]
-        slopes += [] if model.gradient is None else [model.gradient(theta)[1]]
+        gradients = [function(theta) for function in (model.surrogate,) if function is not None]
+        gradients += [] if model.gradient is None else [model.gradient(theta)[1]]
         for i in range(5):
             one = theta[i:i + 1]
             np.testing.assert_allclose(model.log_density(one)[0], density[i], rtol=1e-10)
             alone = [function(one) for function in (model.surrogate,) if function is not None]
             alone += [] if model.gradient is None else [model.gradient(one)[1]]
-            for single, batch in zip(alone, slopes):
+            for single, batch in zip(alone, gradients):
                 np.testing.assert_allclose(single[0], batch[i], rtol=1e-7, atol=1e-7 * np.abs(batch).max())
             for name, values in model.constrain(one).items():
                 np.testing.assert_allclose(values[0], natural[name][i], rtol=1e-10)
@@ -88,18 +88,18 @@ def test_zero_reports_give_the_prior(case):
 
 @every
 def test_reports_change_the_density(case):
-    """Or else the test before would pass for a model that never reads them."""
+    """Without this, a model that ignores its reports would pass the test above."""
     model, empty = case.make(N_CLIENTS), case.make(0)
     theta = points(model, 6)
     assert np.ptp(model.log_density(theta) - empty.log_density(theta)) > 0.01
 
 
 def in_other_units(case):
-    """A model, the same reports in a unit eight times smaller, and the map between their coordinates."""
+    """Return a model, a model of the same reports in units eight times smaller, and the map between coordinates."""
     model, other = case.make(N_CLIENTS), case.make(N_CLIENTS, unit=8.0)
     if not isinstance(model, UnivariateModel):
         return model, other, lambda theta: theta  # coordinates are in public units
-    # Priors of values are in the units of the data: equal quantiles of two priors are equal values.
+    # Priors of values are in the units of the data, so equal quantiles of the two priors are the same value.
     one, two = (np.array([[prior.unconstrain(prior.quantile(u)) for prior in part.priors] for u in (0.3, 0.8)])
                 for part in (model, other))
     factor = (two[1] - two[0]) / (one[1] - one[0])
@@ -107,7 +107,7 @@ def in_other_units(case):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.units], ids=repr)
-def test_the_same_reports_in_other_units(case):
+def test_the_same_reports_in_other_units_give_scaled_parameters(case):
     model, other, moved = in_other_units(case)
     theta = points(model)
     natural, scaled = model.constrain(theta), other.constrain(moved(theta))
@@ -119,7 +119,7 @@ def test_the_same_reports_in_other_units(case):
 
 
 @every
-def test_wild_parameters_are_impossible_and_never_nan(case):
+def test_extreme_parameters_have_zero_density_and_never_nan(case):
     rng = np.random.default_rng(0)
     for model in variants(case.make(N_CLIENTS)):
         for size in (1e1, 1e2, 1e3, 1e6, 1e300):
@@ -129,12 +129,12 @@ def test_wild_parameters_are_impossible_and_never_nan(case):
                 value = model.log_density(theta)
             assert value.shape == (30,)
             assert not np.isnan(value).any() and (value < np.inf).all()
-            assert value[0] == -np.inf, "NaN is nowhere"
+            assert value[0] == -np.inf, "the density at NaN is zero"
 
 
 @every
 @pytest.mark.parametrize("n_clients", [0, 1, N_CLIENTS])
-def test_the_start_is_possible(case, n_clients):
+def test_initial_point_has_finite_density(case, n_clients):
     for model in variants(case.make(n_clients)):
         start = np.asarray(model.initial())
         assert start.shape == (model.n_params,)
@@ -142,19 +142,19 @@ def test_the_start_is_possible(case, n_clients):
 
 
 @every
-def test_other_coordinates_are_the_same_model(case):
+def test_other_coordinates_give_the_same_parameters(case):
     model = case.make(N_CLIENTS)
     other = model.reparametrised()
     if other is model:
         assert model.coordinates is None
         return
     theta = points(model)
-    walked = other.coordinates.from_plain(theta)
-    np.testing.assert_allclose(other.coordinates.to_plain(walked), theta, rtol=1e-9, atol=1e-11)
+    other_theta = other.coordinates.from_plain(theta)
+    np.testing.assert_allclose(other.coordinates.to_plain(other_theta), theta, rtol=1e-9, atol=1e-11)
     for name, values in model.constrain(theta).items():
-        np.testing.assert_allclose(other.constrain(walked)[name], values, rtol=1e-8, atol=1e-11)
+        np.testing.assert_allclose(other.constrain(other_theta)[name], values, rtol=1e-8, atol=1e-11)
     assert {name for name in vars(other) if vars(other)[name] is not vars(model).get(name)} <= {
-        "coordinates", "approximation"}, "one field is replaced, here and in the approximation"
+        "coordinates", "approximation"}, "only the coordinates differ, here and in the approximation"
 
 
 def test_every_public_model_is_registered():
@@ -163,7 +163,7 @@ def test_every_public_model_is_registered():
     assert public == {type(case.make(N_CLIENTS)) for case in CASES}
 
 
-def test_what_a_model_may_offer_is_none_by_default():
+def test_optional_members_are_none_by_default():
     for name in ("gradient", "surrogate", "approximation", "coordinates", "report_log_likelihoods"):
         assert getattr(Model, name) is None
     with pytest.raises(TypeError, match="abstract"):

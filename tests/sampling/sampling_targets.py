@@ -36,14 +36,14 @@ class Gaussian(Model):
 
 
 class SmoothGaussian(Gaussian):
-    """The same, with its gradient."""
+    """A correlated Gaussian with its gradient."""
 
     def gradient(self, theta):
         return self._density_and_gradient(theta)
 
 
 class SurrogateGaussian(SmoothGaussian):
-    """The same, with trajectories driven by a gradient that is 30 % short."""
+    """A correlated Gaussian whose surrogate gradient is 30 % too small."""
 
     def surrogate(self, theta):
         return 0.7 * self._density_and_gradient(theta)[1]
@@ -86,7 +86,7 @@ class Student(Model):
         return -0.5 * (self.nu + self.n_params) * np.log1p(np.sum(theta**2, axis=1) / self.nu)
 
     def constrain(self, theta):
-        # Uniform if the draws are right, with moments that exist.
+        # Uniform if the draws are correct, so that all moments exist.
         return {"probability": stats.t.cdf(theta, self.nu)}
 
 
@@ -97,7 +97,7 @@ class SmoothStudent(Student):
 
 
 class Gamma(Model):
-    """Log of a Gamma(4, 1) variable, with overflow, NaN and +inf where nobody should go."""
+    """Log of a Gamma(4, 1) variable, with overflow, NaN and +inf at invalid points."""
 
     n_params = 1
 
@@ -115,7 +115,7 @@ class Gamma(Model):
 
 
 def worst_z(values, expected):
-    """Largest distance of a mean from the truth in Monte Carlo standard errors, over columns."""
+    """Largest error of a mean over columns, in Monte Carlo standard errors."""
     from arviz_stats.base import array_stats
 
     columns = values.reshape(values.shape[:2] + (-1,))
@@ -125,7 +125,7 @@ def worst_z(values, expected):
 
 
 def worst_moment_z(values, mean, sd):
-    """The same over the mean and the variance."""
+    """Largest error of means and variances over columns, in Monte Carlo standard errors."""
     return max(worst_z(values, mean), worst_z((values - mean) ** 2, np.square(sd)))
 
 

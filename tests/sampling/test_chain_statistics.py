@@ -12,7 +12,7 @@ AXES = {"chain_axis": 0, "draw_axis": 1}
 
 
 def chains(n_chains, n_draws, correlation, seed=0):
-    """Autoregressive chains of five quantities, with the repeated values that rejections leave."""
+    """Autoregressive chains of five quantities, with repeated values as after rejections."""
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((n_chains, n_draws, 5))
     stays = rng.random((n_chains, n_draws)) < 0.2
@@ -24,7 +24,7 @@ def chains(n_chains, n_draws, correlation, seed=0):
 
 @pytest.mark.parametrize("n_chains, n_draws", [(2, 4), (2, 5), (3, 7), (2, 11), (4, 50), (16, 301), (3, 1000)])
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.95, -0.6])
-def test_the_numbers_are_those_of_arviz(n_chains, n_draws, correlation):
+def test_statistics_match_arviz(n_chains, n_draws, correlation):
     draws = chains(n_chains, n_draws, correlation)
     with quiet():
         rhat, ess = rhat_and_ess(draws)
@@ -35,7 +35,7 @@ def test_the_numbers_are_those_of_arviz(n_chains, n_draws, correlation):
     np.testing.assert_allclose(tail, expected_tail, rtol=1e-8)
 
 
-def test_a_matrix_is_diagnosed_as_its_elements_are():
+def test_diagnostics_of_a_matrix_match_those_of_its_elements():
     draws = chains(4, 200, 0.5)[:, :, :3]
     matrix = draws[:, :, [0, 1, 1, 2]].reshape(4, 200, 2, 2)
     found = diagnose({"matrix": matrix})
@@ -43,7 +43,7 @@ def test_a_matrix_is_diagnosed_as_its_elements_are():
     assert found.rhat["matrix"][0, 1] == found.rhat["matrix"][1, 0]
 
 
-def test_constants_are_unknown_and_nan_has_failed():
+def test_constants_give_nan_and_nan_draws_fail():
     draws = chains(4, 100, 0.0)[:, :, :3]
     draws[:, :, 0] = 1.0
     draws[2, 50, 1] = np.nan

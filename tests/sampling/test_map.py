@@ -1,4 +1,4 @@
-"""The mode and the curvature there."""
+"""The mode of a density and the curvature at the mode."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_gaussian_is_found_exactly(model):
     np.testing.assert_allclose(mode.covariance / scale, model.covariance / scale, atol=2e-4)
 
 
-def test_rounding_of_a_large_sum_does_not_spoil_the_curvature():
+def test_curvature_is_accurate_despite_rounding_of_a_large_sum():
     class ManyReports(Gaussian):
         def log_density(self, theta):
             return super().log_density(theta) - 1e8
@@ -29,7 +29,7 @@ def test_rounding_of_a_large_sum_does_not_spoil_the_curvature():
                                model.covariance / np.outer(model.sd, model.sd), atol=0.02)
 
 
-def test_mode_next_to_impossible_regions():
+def test_mode_near_regions_of_zero_density():
     mode = find_mode(GuardedModel(Gamma()))
     np.testing.assert_allclose(mode.theta, np.log(4), atol=1e-3)
     np.testing.assert_allclose(mode.covariance, 0.25, rtol=1e-2)
@@ -39,7 +39,7 @@ def test_gradient_of_a_curved_density_leads_to_the_mode():
     np.testing.assert_allclose(find_mode(GuardedModel(SmoothBanana())).theta, 0, atol=1e-3)
 
 
-def test_gradient_of_nan_does_not_stop_the_search():
+def test_nan_in_a_gradient_does_not_stop_the_search():
     class Broken(Gaussian):
         def gradient(self, theta):
             return self.log_density(theta), np.full(theta.shape, np.nan)
@@ -48,8 +48,8 @@ def test_gradient_of_nan_does_not_stop_the_search():
     assert np.isfinite(mode.theta).all() and np.isfinite(np.linalg.cholesky(mode.covariance)).all()
 
 
-def test_a_density_in_steps_is_climbed_without_slopes():
-    """Where a density is constant nearby, as one of rounded numbers is, its differences say nothing."""
+def test_mode_of_a_step_function_is_found_by_simplex_search():
+    """A density of rounded numbers is locally constant, so its numerical gradient is zero."""
     class Staircase(Gaussian):
         def initial(self):
             return np.full(self.n_params, 2.0)
@@ -82,7 +82,7 @@ def test_laplace_of_a_gaussian_is_the_gaussian(make):
         assert np.isnan(diagnostic["x"]).all() and diagnostic["x"].shape == (3,)
 
 
-def test_laplace_depends_on_the_seed_alone():
+def test_laplace_depends_only_on_the_seed():
     first, again, other = (sample(Gaussian(2), inference="laplace", seed=seed).draws["x"] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.any(first == other)

@@ -1,4 +1,4 @@
-"""Each move alone leaves its target alone, and a broken one is caught."""
+"""Every move leaves its target invariant, and a broken move is detected."""
 
 import emcee
 import numpy as np
@@ -17,13 +17,13 @@ MOVES = {
     "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], np.eye(3)),
     "surrogate": lambda: HamiltonianMove(lambda theta: SurrogateGaussian.surrogate(TARGET, theta),
                                          TARGET.covariance),
-    "no force at all": lambda: HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
+    "zero gradient": lambda: HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
 }
 every_move = pytest.mark.parametrize("make", MOVES.values(), ids=list(MOVES))
 
 
 def advance(move, n_steps=1000, n_walkers=40, model=TARGET, shift=0.0):
-    """Run a move on a target whose log-density is shifted by a constant; the sampler afterwards."""
+    """Run a move on a target with its log-density shifted by a constant, and return the sampler."""
     sampler = emcee.EnsembleSampler(n_walkers, model.n_params, lambda theta: model.log_density(theta) + shift,
                                     moves=move, vectorize=True)
     rng = np.random.default_rng(0)
@@ -41,8 +41,8 @@ def run(move, n_steps=1000, model=TARGET, shift=0.0):
 
 @every_move
 @pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
-def test_move_keeps_the_target(make, shift):
-    """A log-density is known up to a constant, and few peak at zero."""
+def test_move_leaves_the_target_invariant(make, shift):
+    """A log-density is known only up to a constant, so the move must not depend on the constant."""
     assert run(make(), shift=shift) < 4.5
 
 
@@ -55,8 +55,8 @@ def test_a_shifted_log_density_changes_no_draw(make, shift):
     assert 0.05 < shifted.acceptance_fraction.mean() < 0.999
 
 
-def test_snooker_of_emcee_does_not_keep_the_target():
-    """The reason for a snooker move of our own; when this fails, emcee's may be used instead."""
+def test_snooker_of_emcee_does_not_leave_the_target_invariant():
+    """This is why the package has its own snooker move; if this test fails, emcee's can be used instead."""
     assert run(emcee.moves.DESnookerMove()) > 4.5
 
 
@@ -71,18 +71,18 @@ class AlwaysAccepts(HamiltonianMove):
 
 
 class WithoutKineticEnergy(HamiltonianMove):
-    def _trajectory(self, start, momentum, force, random):
-        end, _, force, alive = super()._trajectory(start, momentum, force, random)
-        return end, momentum, force, alive
+    def _trajectory(self, start, momentum, gradient, random):
+        end, _, gradient, finite = super()._trajectory(start, momentum, gradient, random)
+        return end, momentum, gradient, finite
 
 
 @pytest.mark.parametrize("mutant", [AlwaysAccepts, WithoutKineticEnergy])
-def test_broken_accept_step_is_caught(mutant):
+def test_broken_accept_step_is_detected(mutant):
     move = mutant(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.2)
     assert run(move) > 4.5
 
 
-def test_wrong_sign_of_the_gradient_is_seen_in_the_acceptance():
+def test_wrong_sign_of_the_gradient_lowers_the_effective_sample_size():
     exact = sample(SmoothGaussian(10), seed=0)
 
     class Backwards(SmoothGaussian):
@@ -99,7 +99,7 @@ def test_step_size_reaches_the_target_acceptance():
     assert 0.7 < posterior.acceptance < 0.9
 
 
-def test_step_size_moves_in_tuning_only():
+def test_step_size_changes_only_in_tuning():
     move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=0.01)
     run(move, n_steps=20)
     assert move.step_size == 0.01
@@ -107,18 +107,18 @@ def test_step_size_moves_in_tuning_only():
     assert move.step_size != 0.01
 
 
-def test_remembered_force_is_that_of_the_walkers_positions():
+def test_stored_gradient_is_that_at_the_walkers_positions():
     move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.8)
     sampler = emcee.EnsembleSampler(20, 3, TARGET.log_density, moves=move, vectorize=True)
     sampler.random_state = np.random.RandomState(0).get_state()
     state = sampler.run_mcmc(TARGET.mean + np.zeros((20, 3)), 10, skip_initial_state_check=True)
     assert 0 < sampler.acceptance_fraction.mean() < 0.9
-    coords, remembered = move._last
+    coords, stored = move._last
     np.testing.assert_array_equal(coords, state.coords)
-    np.testing.assert_allclose(remembered, move.gradient(coords) @ move._root, atol=1e-12)
+    np.testing.assert_allclose(stored, move.gradient(coords) @ move._root, atol=1e-12)
 
 
-def test_trajectory_into_nan_is_rejected():
+def test_trajectory_with_nan_is_rejected():
     def gradient(theta):
         return np.where(theta[:, :1] > 0, np.nan, -theta)
 
@@ -131,8 +131,8 @@ def test_trajectory_into_nan_is_rejected():
     assert 0 < sampler.acceptance_fraction.mean() < 1
 
 
-def test_ensembles_know_nothing_of_each_other():
-    """Moving one ensemble far away changes no proposal of the other."""
+def test_ensembles_do_not_interact():
+    """Shifting one ensemble changes no proposal of the other."""
     start = np.random.default_rng(0).standard_normal((16, 2))
     chains = []
     for shift in (0.0, 1000.0):
@@ -145,7 +145,7 @@ def test_ensembles_know_nothing_of_each_other():
     np.testing.assert_array_equal(*chains)
 
 
-def test_walkers_that_coincide_do_not_break_the_snooker():
+def test_snooker_handles_walkers_at_the_same_position():
     sampler = emcee.EnsembleSampler(
         16, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=SnookerMove(), vectorize=True)
     with np.errstate(all="ignore"):

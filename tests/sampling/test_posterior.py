@@ -1,4 +1,4 @@
-"""The draws and what can be asked of them."""
+"""Draws of a posterior and their summaries."""
 
 import builtins
 import dataclasses
@@ -43,7 +43,7 @@ def test_shapes(posterior):
             "scale": (), "coef": (2,), "matrix": (2, 2)}
 
 
-def test_diagnostics_are_those_of_all_draws():
+def test_diagnostics_are_computed_before_thinning():
     posterior = sample(Gaussian(1), seed=0, inference=MCMC(n_walkers=100))
     n_chains, n_draws = posterior.draws["x"].shape[:2]
     assert n_chains * n_draws <= 4000 < n_chains * posterior.n_steps
@@ -59,12 +59,12 @@ def test_interval(posterior):
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5])
-def test_bad_level_fails_with_a_sentence(posterior, level):
+def test_invalid_level_raises_an_error(posterior, level):
     with pytest.raises(ValueError, match="level is a probability strictly between 0 and 1"):
         posterior.interval(level)
 
 
-def test_samples_are_joint_and_without_replacement_up_to_what_is_stored(posterior):
+def test_samples_are_joint_and_without_replacement_up_to_the_stored_number(posterior):
     n_stored = posterior.draws["scale"].size
     samples = posterior.sample(n_stored, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(samples["scale"]), np.sort(posterior.draws["scale"].ravel()))
@@ -83,7 +83,7 @@ def test_summary_is_a_data_frame(posterior):
     assert list(posterior.summary().columns[2:4]) == ["2.5%", "97.5%"]
 
 
-def test_summary_prints_alike_without_pandas(posterior, monkeypatch):
+def test_summary_without_pandas_prints_the_same_numbers(posterior, monkeypatch):
     without(monkeypatch, "pandas")
     table = posterior.summary()
     lines = str(table).split("\n")
@@ -111,7 +111,7 @@ def test_repr_is_short(posterior):
     assert repr(posterior) == f"Posterior(scale, coef, matrix; {n_chains} chains of {n_draws} draws)"
 
 
-def test_arviz_is_asked_for_by_name(posterior, monkeypatch):
+def test_missing_arviz_is_named_in_the_error(posterior, monkeypatch):
     without(monkeypatch, "arviz")
     with pytest.raises(ImportError, match=r'pip install "skldp\[arviz\]"'):
         posterior.to_arviz()
@@ -124,7 +124,7 @@ def test_to_arviz(posterior):
     assert dict(data["posterior"].sizes)["chain"] == posterior.draws["coef"].shape[0]
 
 
-def test_a_summary_of_some_parameters():
+def test_summary_of_selected_parameters():
     rng = np.random.default_rng(0)
     draws = {"coef": rng.normal(size=(4, 50, 2)), "sigma": rng.normal(size=(4, 50))}
     nan = {"coef": np.full(2, np.nan), "sigma": np.array(np.nan)}

@@ -1,4 +1,4 @@
-"""Reproducible, interruptible, and honest about what it could not do."""
+"""Sampling is reproducible and interruptible, and warns if it has not converged."""
 
 import warnings
 
@@ -59,14 +59,14 @@ def test_without_a_seed_runs_differ():
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_too_few_draws_are_warned_about(make):
+def test_too_few_draws_give_a_warning(make):
     with pytest.warns(ConvergenceWarning, match=r"x\[\d\] is .*Raise n_draws \(now 10\)") as caught:
         sample(make(3), seed=0, inference=MCMC(n_warmup=0, n_draws=10))
     assert len(caught) == 1
     assert caught[0].filename == __file__
 
 
-def test_chains_that_disagree_are_warned_about():
+def test_chains_that_disagree_give_a_warning():
     class TwoIslands(Gaussian):
         def constrain(self, theta):
             second_half = np.arange(len(theta)) >= len(theta) // 2
@@ -76,7 +76,7 @@ def test_chains_that_disagree_are_warned_about():
         sample(TwoIslands(1), seed=0, **SHORT)
 
 
-def test_effective_size_is_warned_about_when_rhat_is_fine():
+def test_small_effective_size_with_a_good_rhat_gives_a_warning():
     from skldp.sampling._diagnostics import Diagnostics
 
     found = Diagnostics({"x": np.array(1.02)}, {"x": np.array(250.0)})
@@ -85,7 +85,7 @@ def test_effective_size_is_warned_about_when_rhat_is_fine():
 
 
 @pytest.mark.parametrize("rhat, ess", [(1.05, 400), (1.0, 1e4), (np.nan, np.nan)])
-def test_good_enough_is_not_warned_about(rhat, ess):
+def test_adequate_draws_give_no_warning(rhat, ess):
     from skldp.sampling._diagnostics import Diagnostics
 
     Diagnostics({"x": np.array(rhat)}, {"x": np.array(ess)}).warn(100)
@@ -93,7 +93,7 @@ def test_good_enough_is_not_warned_about(rhat, ess):
 
 @pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize("n_calls", [0, 30, 200])
-def test_interrupt_propagates_quietly(make, n_calls, capfd):
+def test_interrupt_propagates_without_output(make, n_calls, capfd):
     class Interrupted(make):
         n_evaluations = 0
 
@@ -108,7 +108,7 @@ def test_interrupt_propagates_quietly(make, n_calls, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_sampling_stops_early_and_no_later_than_asked():
+def test_sampling_stops_early_and_at_most_after_n_draws():
     posterior = sample(Gaussian(2), seed=0)
     assert posterior.n_steps < 3000
     with pytest.warns(ConvergenceWarning):
@@ -121,7 +121,7 @@ def test_number_of_walkers_is_respected(make, n_walkers):
     assert draws_of(make(3), seed=0, inference=inference).shape[0] == n_walkers
 
 
-def test_fewer_walkers_than_parameters_is_fine_with_a_gradient():
+def test_fewer_walkers_than_parameters_are_allowed_with_a_gradient():
     model = SmoothGaussian(20)
     posterior = sample(model, seed=0, inference=MCMC(n_walkers=8))
     assert worst_moment_z(posterior.draws["x"], model.mean, model.sd) < 4.5
@@ -135,7 +135,7 @@ def test_fewer_walkers_than_parameters_is_fine_with_a_gradient():
     (MCMC(n_warmup=-1), "n_warmup must be .* at least 0, got -1"),
     (MCMC(n_draws=100.0), "n_draws must be an integer"),
 ])
-def test_bad_options_fail_with_a_sentence(inference, sentence):
+def test_invalid_options_raise_an_error(inference, sentence):
     with pytest.raises(ValueError, match=sentence):
         sample(Gaussian(2), seed=0, inference=inference)
 
@@ -148,7 +148,7 @@ def test_warm_start_reaches_the_new_posterior(make):
     assert worst_moment_z(after.draws["x"], model.mean, model.sd) < 4.5
 
 
-def test_floating_point_noise_of_a_model_stays_inside():
+def test_floating_point_warnings_of_a_model_are_suppressed():
     class Noisy(Gaussian):
         def log_density(self, theta):
             warnings.warn("overflow", RuntimeWarning)
@@ -158,7 +158,7 @@ def test_floating_point_noise_of_a_model_stays_inside():
     assert np.isfinite(draws_of(Noisy(1), seed=0, **SHORT)).all()
 
 
-def test_constants_have_no_diagnostics_and_do_not_count():
+def test_constants_have_no_diagnostics_and_are_ignored_by_the_stop_rule():
     class WithConstant(Gaussian):
         def constrain(self, theta):
             square = theta[:, :, None] * theta[:, None, :]
@@ -170,7 +170,7 @@ def test_constants_have_no_diagnostics_and_do_not_count():
     assert posterior.rhat["matrix"][0, 1] == posterior.rhat["matrix"][1, 0]
 
 
-def test_impossible_initial_point_fails_with_a_sentence():
+def test_initial_point_of_zero_density_raises_an_error():
     class Lost(Gaussian):
         def log_density(self, theta):
             return np.full(len(theta), np.nan)

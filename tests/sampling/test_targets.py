@@ -1,4 +1,4 @@
-"""Known posteriors come out within Monte Carlo error."""
+"""Draws from known posteriors are correct within Monte Carlo error."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_heavy_tails(model):
     assert worst_z(probability > 0.975, 0.025) < 4.5
 
 
-def test_impossible_regions_are_never_entered():
+def test_no_draw_has_zero_density():
     posterior = sample(Gamma(), seed=5)
     rate = posterior.draws["rate"]
     assert np.exp(-3) <= rate.min() and rate.max() <= np.exp(3.5)

@@ -1,4 +1,4 @@
-"""Simulation-based calibration: ranks of true parameters among posterior draws, as standard normal numbers."""
+"""Simulation-based calibration: ranks of true parameters among posterior draws, as standard normal scores."""
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,8 +21,8 @@ def p_values(scores):
     """
     scores = np.asarray(scores)
     squares = np.sum(scores**2)
-    spread = 2 * min(chi2.cdf(squares, scores.size), chi2.sf(squares, scores.size))
-    return 2 * norm.sf(abs(scores.mean()) * np.sqrt(scores.size)), spread
+    square_p_value = 2 * min(chi2.cdf(squares, scores.size), chi2.sf(squares, scores.size))
+    return 2 * norm.sf(abs(scores.mean()) * np.sqrt(scores.size)), square_p_value
 
 
 def worst_p_value(all_scores):

@@ -1,4 +1,4 @@
-"""Calibration of mixed populations: half of the clients spend 0.5, half 4."""
+"""Calibration with two budgets: half of the clients spend 0.5, half 4."""
 
 import numpy as np
 import pytest
@@ -41,9 +41,9 @@ def scores_of(make, swapped=False):
 
 
 @pytest.mark.parametrize("make", [gaussian, histogram])
-def test_a_mixed_population_is_calibrated(make):
+def test_a_population_with_two_budgets_is_calibrated(make):
     assert worst_p_value(scores_of(make)) > LEVEL
 
 
-def test_cohorts_that_were_told_each_other_s_budget_are_caught():
+def test_swapped_budgets_of_cohorts_are_detected():
     assert worst_p_value(scores_of(histogram, swapped=True)) < LEVEL

@@ -1,4 +1,4 @@
-"""Calibration of LDPHistogram through the real path: prior, records, reports, posterior."""
+"""End-to-end calibration of LDPHistogram: prior, records, reports, posterior."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ CASES = [("subset", "exact"), ("subset", "counts"), ("oue", "exact"), ("oue", "c
 
 
 def worst(mechanism, likelihood, break_model=None):
-    """Smallest corrected p-value over the frequencies; "sums" are counts whose pairs were not kept."""
+    """Smallest corrected p-value over the frequencies; "sums" are counts without pairs."""
     without_pairs, likelihood = likelihood == "sums", likelihood.replace("sums", "counts")
     scores = []
     for seed in range(N_FITS):
@@ -45,7 +45,7 @@ def test_posterior_is_calibrated(mechanism, likelihood):
 
 
 def half_the_noise(model):
-    """The mutant: the contrast between near and far reports that a much larger budget would have."""
+    """Return a wrong model: with the contrast between reports that a much larger budget would have."""
     for part in model.likelihoods + getattr(model, "surrogates", []):
         if hasattr(part, "contrast"):
             part.contrast *= 2
@@ -56,5 +56,5 @@ def half_the_noise(model):
 
 
 @pytest.mark.parametrize("mechanism, likelihood", [("subset", "exact"), ("rr", "exact")])
-def test_a_likelihood_told_less_noise_is_caught(mechanism, likelihood):
+def test_a_likelihood_with_too_little_noise_is_detected(mechanism, likelihood):
     assert worst(mechanism, likelihood, half_the_noise) < LEVEL

@@ -1,4 +1,4 @@
-"""Calibration of LDPBayesLinearRegression through the real path: prior, records, reports, posterior."""
+"""End-to-end calibration of LDPBayesLinearRegression: prior, records, reports, posterior."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 32, "n_warmup": 40, "n_draws": 40}
 PRIORS = {"coef": "normal", "coef_scale": 0.4, "sigma_scale": 0.1, "covariance_scale": 0.2, "lkj_eta": 2.0,
           "mean_scale": 0.03}
-# Clipping is not modelled, so truths with much of it are left out; the same draws are left out of the posterior,
-# which is then the posterior under the prior without them, and calibrated.
+# Clipping is not modelled, so parameters for which many records are clipped are excluded from truths and draws. The
+# remaining draws are from the posterior under the prior restricted in the same way, which is calibrated.
 LARGEST_INTERCEPT, LARGEST_SCALE = 0.3, 0.3
-# Number of features and of clients. With few clients Gaussian noise leaves the prior as it is, and nothing to test.
+# Number of features and of clients. With few clients and Gaussian noise the posterior would be the prior.
 CASES = {
     "sphere": (1, 2000, {"epsilon": 20.0}),
     "sphere, two features without intercept": (2, 2000, {"epsilon": 20.0, "fit_intercept": False}),
@@ -28,7 +28,7 @@ CASES = {
 
 
 def plausible(params):
-    """Which draws leave hardly any record to be clipped."""
+    """Whether, for each draw, almost no record is clipped."""
     keep = np.diagonal(params["covariance"], axis1=1, axis2=2).max(axis=1) < LARGEST_SCALE**2
     return keep & (np.abs(params["intercept"]) < LARGEST_INTERCEPT) if "intercept" in params else keep
 
@@ -38,7 +38,7 @@ def draw_truth(rng, d, n_clients, intercept):
         scales = rng.normal(scale=PRIORS["covariance_scale"], size=d)
         factor = np.eye(d)
         if d == 2:
-            # (1 + a^2)^-(d + 2 eta - 1)/2 is a t with d + 2 eta - 2 degrees of freedom, over their root.
+            # The density (1 + a^2)^-(d + 2 eta - 1)/2 is that of t / sqrt(df), df = d + 2 eta - 2.
             a = rng.standard_t(4) / 2
             factor[1] = np.array([a, 1]) / np.hypot(a, 1)
         factor *= scales[:, None]
@@ -66,7 +66,7 @@ def scores_of(case, n_fits, break_model=None):
         else:
             posterior = sample(break_model(model._models(aggregate)[0]), seed=seed, inference=MCMC(**SAMPLING))
         draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in posterior.draws.items()}
-        # A broken posterior may hold nothing that is plausible; it is ranked as it is.
+        # The posterior of a wrong model may have no plausible draw, so all of its draws are ranked.
         keep = plausible(draws) if break_model is None else np.ones(len(draws["sigma"]), dtype=bool)
         row = []
         for name in ("coef", "intercept", "sigma"):
@@ -88,23 +88,23 @@ def test_posterior_is_calibrated(case):
 
 
 def half_the_noise(model):
-    """The mutant."""
+    """Return a wrong model, with half the noise variance."""
     for likelihood in model.likelihoods:
         likelihood.noise /= 2
     return model
 
 
 @pytest.mark.parametrize("case", ["sphere", "gaussian", "inputs"])
-def test_a_likelihood_told_half_the_noise_is_caught(case):
+def test_a_likelihood_with_half_the_noise_is_detected(case):
     assert worst_p_value(scores_of(case, N_FITS, half_the_noise)) < LEVEL
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "records"])
-def test_clipping_of_most_records_pulls_coefficients_away_from_zero(mechanism):
-    r"""What is documented as not modelled: with x of the size of ``data_norm`` a third of the records are shortened.
+def test_clipping_of_many_records_inflates_coefficients(mechanism):
+    r"""Clipping is documented as not modelled: with x of the size of ``data_norm``, a third of records is shortened.
 
     A line through (clip(x), y) is steeper: for x standard normal by
-    :math:`E[x\,clip(x)]/E[clip(x)^2] = 0.683/0.516 = 1.323`. A ``data_norm`` that few records exceed mends it.
+    :math:`E[x\,clip(x)]/E[clip(x)^2] = 0.683/0.516 = 1.323`. There is no bias if few records exceed ``data_norm``.
     """
     rng, n, coef = np.random.default_rng(0), 200_000, 0.22
     X = rng.normal(size=(n, 1))
@@ -112,7 +112,7 @@ def test_clipping_of_most_records_pulls_coefficients_away_from_zero(mechanism):
     options = {"epsilon": 20.0, "delta": 1e-6, "mechanism": mechanism, "fit_intercept": False, "inference": "laplace",
                "random_state": 0}
     tight = LDPBayesLinearRegression(data_norm=1.0, **options).fit(X, y)
-    assert tight.coef_[0] - 4 * tight.coef_std_[0] > coef, "off, and sure of it"
+    assert tight.coef_[0] - 4 * tight.coef_std_[0] > coef, "biased by more than four standard deviations"
     assert abs(tight.coef_[0] - 1.323 * coef) < 4 * tight.coef_std_[0]
     wide = LDPBayesLinearRegression(data_norm=4.0, **options).fit(X, y)
     assert abs(wide.coef_[0] - coef) < 4 * wide.coef_std_[0]

@@ -1,4 +1,4 @@
-"""Calibration of LDPBayesLogisticRegression through the real path: prior, records, reports, posterior."""
+"""End-to-end calibration of LDPBayesLogisticRegression: prior, records, reports, posterior."""
 
 from dataclasses import replace
 
@@ -18,25 +18,25 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exce
 
 N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 16, "n_warmup": 40, "n_draws": 40}
-FEW_WALKERS = {**SAMPLING, "n_walkers": 8}  # of inputs, where every walker costs its own pass over the labels
-# Clipping to the ball is not modelled: at a tenth of the radius hardly any record is clipped.
+FEW_WALKERS = {**SAMPLING, "n_walkers": 8}  # for records, where every walker needs its own pass over the labels
+# Clipping to the ball is not modelled; at a tenth of the radius almost no record is clipped.
 PRIORS = {"coef": "normal", "coef_scale": 10.0, "covariance_scale": 0.1, "lkj_eta": 2.0, "mean_scale": 0.05}
 INTERCEPT_SCALE = 1.0
-# Number of features and of clients. With few clients noise leaves the prior as it is, and nothing to test.
+# Number of features and of clients. With few clients the posterior would be the prior.
 CASES = {
     "sphere": (1, 40_000, {"epsilon": 20.0}),
     "gaussian": (1, 200_000, {"epsilon": 20.0, "delta": 1e-6, "mechanism": "gaussian", "fit_intercept": False}),
     "inputs": (1, 600, {"epsilon": 20.0, "mechanism": "records", "budget_split": 0.2}),
 }
-# Mutants show where noise outweighs the spread of the moments themselves, which labels with a constant have much of.
+# Wrong noise shows only if it exceeds the variance of the moments, which is large with labels and a constant.
 CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "fit_intercept": False})}
-# The records of inputs tell their own scale, so that few fits betray the wrong noise.
+# Noisy records show their own variance, so few fits are enough to detect the wrong noise.
 MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
 
 
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
-    """The intercept has no parameter for its scale, and large ones leave one label only."""
+    """Set a moderate scale of the intercept, which is no user parameter; large intercepts give one label only."""
     for name in ("FIXED", "LEARNING"):
         monkeypatch.setattr(coordinates, name, replace(getattr(coordinates, name), intercept=INTERCEPT_SCALE))
 
@@ -44,7 +44,7 @@ def moderate_intercepts(monkeypatch):
 def draw_truth(rng, d, n_clients, intercept, heavy=False):
     factor = np.eye(d)
     if d == 2:
-        # (1 + a^2)^-(d + 2 eta - 1)/2 is a t with d + 2 eta - 2 degrees of freedom, over their root.
+        # The density (1 + a^2)^-(d + 2 eta - 1)/2 is that of t / sqrt(df), df = d + 2 eta - 2.
         a = rng.standard_t(4) / 2
         factor[1] = np.array([a, 1]) / np.hypot(a, 1)
     factor *= rng.normal(scale=PRIORS["covariance_scale"], size=d)[:, None]
@@ -88,7 +88,7 @@ def test_posterior_is_calibrated(case):
 
 
 def test_inputs_with_the_default_prior_are_calibrated():
-    """Coefficients with heavy tails, whose scale is a coordinate of the chains."""
+    """Coefficients have heavy tails, and their scale is a coordinate of the chains."""
     scores, options = [], {**CASES["inputs"][2], **PRIORS, **FEW_WALKERS, "coef": "student"}
     for seed in range(N_FITS):
         truth, X, y = draw_truth(np.random.default_rng(seed), 2, 3000, True, heavy=True)
@@ -98,7 +98,7 @@ def test_inputs_with_the_default_prior_are_calibrated():
 
 
 def draw_factor(rng, d):
-    """Rows of unit length whose correlations are from the learned prior, by its definition: each row is a t."""
+    """Rows of unit length with correlations from the learned prior, in which each row is t distributed."""
     eta, factor = rng.choice(priors.LEARNED_ETAS), np.eye(d)
     for n in range(1, d):
         freedom = d + 2 * eta - 1 - n
@@ -107,7 +107,7 @@ def draw_factor(rng, d):
 
 
 def ranks_of(posterior, truth):
-    """Standard normal scores of true parameters; of a covariance matrix, those of its lower triangle."""
+    """Standard normal scores of true parameters; for a covariance matrix, of its lower triangle."""
     row = []
     for name, true in truth.items():
         draws = posterior.draws[name].reshape(-1, *np.shape(true))
@@ -117,7 +117,7 @@ def ranks_of(posterior, truth):
 
 
 def test_learned_covariances_are_calibrated(monkeypatch):
-    # A hundredth of what is possible, so that hardly any record is clipped.
+    # A hundredth of the largest possible variances, so that almost no record is clipped.
     monkeypatch.setattr(priors, "LEARNED_VARIANCES", np.geomspace(0.003, 0.02, 4))
     scores, d = [], 2
     for seed in range(N_FITS):
@@ -136,8 +136,8 @@ def test_learned_covariances_are_calibrated(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [3.0, 20.0])
 def test_default_priors_are_calibrated(epsilon, monkeypatch):
-    """Coefficients with heavy tails, learned correlations and means, where reports tell little and where much."""
-    # Records are a tenth of what they may be, so that hardly any is clipped.
+    """Heavy-tailed coefficients, learned correlations and means, with uninformative and with informative reports."""
+    # Records are a tenth of the largest norm, so that almost none is clipped.
     monkeypatch.setattr(vector_priors, "LEARNED_MEANS", np.geomspace(0.005, 0.1, 6))
     scores, d = [], 3
     for seed in range(N_FITS):
@@ -155,7 +155,7 @@ def test_default_priors_are_calibrated(epsilon, monkeypatch):
 
 
 def half_the_noise(monkeypatch):
-    """The mutant: mechanisms that report half the variance of their noise, once the reports are there."""
+    """Return a function to a wrong model, whose mechanisms state half the variance of their noise."""
     def break_model(model, aggregate):
         with monkeypatch.context() as patch:
             kind = type(aggregate.protocol.randomizer)
@@ -167,5 +167,5 @@ def half_the_noise(monkeypatch):
 
 
 @pytest.mark.parametrize("case", MUTANT_FITS)
-def test_a_likelihood_told_half_the_noise_is_caught(case, monkeypatch):
+def test_a_likelihood_with_half_the_noise_is_detected(case, monkeypatch):
     assert worst_p_value(scores_of(case, MUTANT_FITS[case], half_the_noise(monkeypatch))) < LEVEL

@@ -1,4 +1,4 @@
-"""Calibration of the univariate estimators through the real path: prior, records, reports, posterior."""
+"""End-to-end calibration of the univariate estimators: prior, records, reports, posterior."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.statistical.calibration import rank_scores, worst_p_value
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
 N_FITS, N_CLIENTS, LEVEL = 100, 2000, 1e-4
-N_DRAWS = 200  # of each of 16 chains: well over a thousand effective draws
+N_DRAWS = 200  # for each of 16 chains: well over a thousand effective draws
 
 
 def gamma_model():
@@ -41,7 +41,7 @@ CASES = {
 
 
 def scores_of(make, n_fits, break_model=None):
-    """Rank scores of repeated collections whose truth comes from the prior."""
+    """Rank scores of repeated collections with true parameters drawn from the prior."""
     all_scores = []
     for seed in range(n_fits):
         rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def test_posterior_is_calibrated(case):
 
 
 def half_the_noise(model):
-    """The mutant: additive noise of half the variance, or a square wave of twice the contrast."""
+    """Return a wrong model: additive noise of half the variance, or a square wave of higher contrast."""
     for likelihood in model.likelihoods:
         if hasattr(likelihood, "near"):
             likelihood.near, likelihood.far = likelihood.near * 1.3, likelihood.far * 0.8
@@ -77,5 +77,5 @@ def half_the_noise(model):
 
 @pytest.mark.parametrize("case", ["gaussian square wave", "gaussian laplace", "exponential square wave",
                                   "poisson laplace", "geometric square wave"])
-def test_a_likelihood_told_half_the_noise_is_caught(case):
+def test_a_likelihood_with_half_the_noise_is_detected(case):
     assert worst_p_value(scores_of(CASES[case], N_FITS, half_the_noise)) < LEVEL

@@ -27,7 +27,7 @@ class NormalPrior:
 
 
 class StudentPrior:
-    r"""Multivariate t prior, that is, a normal prior N(0, s² t² I) with the scale factor t integrated out.
+    r"""Multivariate t prior, that is, a normal prior :math:`N(0, s^2t^2I)` with the scale t integrated out.
 
     The log-density is :math:`-\frac{\nu + d}2\log(1 + \|\theta\|^2/(\nu s^2))`.
     """

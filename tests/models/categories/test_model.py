@@ -104,7 +104,7 @@ def test_counts_likelihood_is_the_normal_density(mechanism, d):
 
 
 def every_report(mechanism, d, epsilon=0.9):
-    """All rows of bits that can be sent, and their probabilities given each category."""
+    """Return all possible rows of bits, and their probabilities given each category."""
     randomizer = protocol_of(mechanism, d, epsilon).randomizer
     rows = np.array(list(itertools.product([0, 1], repeat=d)), dtype=np.uint8)
     given = np.exp([randomizer.log_prob(rows, np.full(len(rows), category)) for category in range(d)])
@@ -137,24 +137,24 @@ def test_pairs_have_the_normal_density_given_the_counts(mechanism, d):
     covariance = np.cov(values.T, aweights=reference @ given, ddof=0)
     zz, tz, tt = covariance[:d, :d], covariance[d:, :d], covariance[d:, d:]
     regression = tz @ np.linalg.pinv(zz, rcond=1e-10)
-    left = np.linalg.pinv(tt - regression @ tz.T, rcond=1e-8, hermitian=True) * n
+    precision = np.linalg.pinv(tt - regression @ tz.T, rcond=1e-8, hermitian=True) * n
     theta = rng.dirichlet(np.ones(d), size=5)
     error = both(sent).mean(axis=0) - theta @ given @ values
     error = error[:, d:] - error[:, :d] @ regression.T
-    expected = -np.einsum("ik,kl,il->i", error, left, error) / 2
-    found, slope = likelihood.value_and_gradient(theta)
+    expected = -np.einsum("ik,kl,il->i", error, precision, error) / 2
+    found, gradient = likelihood.value_and_gradient(theta)
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-7 * n)
     assert np.ptp(expected) > 100e-7 * n
     step = 1e-6 * np.eye(d)[:, None]
     ends = [likelihood.value_and_gradient(theta + sign * step)[0] for sign in (1, -1)]
-    np.testing.assert_allclose(slope.T, (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(gradient.T, (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("mechanism", ["oue", "subset"])
 @pytest.mark.parametrize("weights", [np.ones(12), 1 / np.arange(1, 13)], ids=["equal", "1/k"])
-def test_pairs_and_counts_know_what_rows_know(mechanism, weights):
-    # The curvature of all three at the truth, in the directions that keep the sum: that of counts and pairs is within
-    # what PairLikelihood says of that of the rows.
+def test_pairs_and_counts_lose_little_information(mechanism, weights):
+    # Compares the curvatures at the truth, in the directions that preserve the sum. The loss of counts and pairs must
+    # agree with the docstring of PairLikelihood.
     truth, n, d = weights / weights.sum(), 10**6, 12
     protocol = protocol_of(mechanism, d, 1.0)
     records = np.random.default_rng(3).choice(d, p=truth, size=n)
@@ -163,8 +163,8 @@ def test_pairs_and_counts_know_what_rows_know(mechanism, weights):
 
     def variances(likelihood):
         step = 1e-4
-        slopes = [likelihood.value_and_gradient(truth + sign * step * tangent.T)[1] for sign in (1, -1)]
-        hessian = (slopes[0] - slopes[1]) @ tangent / (2 * step)
+        gradients = [likelihood.value_and_gradient(truth + sign * step * tangent.T)[1] for sign in (1, -1)]
+        hessian = (gradients[0] - gradients[1]) @ tangent / (2 * step)
         return np.diag(tangent @ np.linalg.inv(-hessian) @ tangent.T)
 
     row_tally = aggregate.parts[protocol]
@@ -175,7 +175,7 @@ def test_pairs_and_counts_know_what_rows_know(mechanism, weights):
     assert alone.mean() > 1.005 or (mechanism == "subset" and np.ptp(weights) == 0)
 
 
-def test_the_choice_of_likelihood():
+def test_choice_of_likelihood():
     def chosen(aggregate, likelihood="auto"):
         return type(histogram_model(aggregate, likelihood=likelihood).likelihoods[0])
 
@@ -189,17 +189,17 @@ def test_the_choice_of_likelihood():
     assert isinstance(histogram_model(aggregate_of("oue", 5, True)), SurrogateHistogramModel)
 
 
-def test_the_expansion_touches_the_likelihood_at_its_reference():
+def test_expansion_matches_the_likelihood_near_its_reference():
     model = histogram_model(aggregate_of("oue", 5, True), likelihood="exact")
     exact, expanded = model.likelihoods[0], model.surrogates[0]
-    value, slope = exact.value_and_gradient(expanded.reference[None])
+    value, gradient = exact.value_and_gradient(expanded.reference[None])
     near = expanded.reference + 1e-4 * np.array([[1.0, -1.0, 0.5, -0.5, 0.0]])
-    np.testing.assert_allclose(expanded.value_and_gradient(expanded.reference[None])[1], slope)
+    np.testing.assert_allclose(expanded.value_and_gradient(expanded.reference[None])[1], gradient)
     np.testing.assert_allclose(expanded.value_and_gradient(near)[1], exact.value_and_gradient(near)[1], rtol=1e-5)
     np.testing.assert_allclose(expanded.value_and_gradient(near)[0], exact.log_likelihood(near), atol=1e-5)
 
 
-def test_the_expansion_is_made_near_the_mode():
+def test_expansion_is_made_near_the_mode():
     model = histogram_model(aggregate_of("oue", 5, True, n=20_000), likelihood="exact")
     mode = minimize(lambda theta: -model.log_density(theta[None])[0], model.initial()).x
     np.testing.assert_allclose(model.surrogates[0].reference, softmax(mode[None])[0], atol=0.02)
@@ -229,7 +229,7 @@ def test_extremes_are_never_nan():
 
 @pytest.mark.parametrize("mechanism", ["oue", "subset"])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
-def test_pairs_never_make_a_likelihood_that_grows_without_end(mechanism, epsilon):
+def test_pair_likelihood_is_concave_and_finite(mechanism, epsilon):
     for d in (1, 2, 3, 32):
         for n in (0, 1, 3, 1000):
             if mechanism == "subset" and d == 1:
@@ -239,10 +239,10 @@ def test_pairs_never_make_a_likelihood_that_grows_without_end(mechanism, epsilon
             model = histogram_model(protocol.aggregate(reports), likelihood="counts")
             value, gradient = model.gradient(np.random.default_rng(0).normal(size=(4, d)))
             assert np.isfinite(value).all() and np.isfinite(gradient).all()
-            beyond = getattr(model.likelihoods[0], "beyond", None)
-            if beyond is not None:
-                bends = np.linalg.eigvalsh(beyond.hessian)
-                assert bends.max() <= 1e-9 * np.abs(bends).max()
+            pairs = getattr(model.likelihoods[0], "pair_likelihood", None)
+            if pairs is not None:
+                eigenvalues = np.linalg.eigvalsh(pairs.hessian)
+                assert eigenvalues.max() <= 1e-9 * np.abs(eigenvalues).max()
 
 
 def test_softmax_sums_to_one():
@@ -253,23 +253,23 @@ def test_softmax_sums_to_one():
     ("oue", True, "auto", "exact"), ("oue", True, "exact", "exact"), ("oue", True, "counts", "counts"),
     ("oue", False, "auto", "counts"), ("subset", False, "counts", "counts"), ("rr", False, "counts", "exact"),
     ("rr", False, "exact", "exact"), ("oue", 0, "counts", "counts")])
-def test_a_model_knows_its_likelihood(mechanism, keep_rows, likelihood, expected):
+def test_likelihood_attribute_of_a_model(mechanism, keep_rows, likelihood, expected):
     aggregate = aggregate_of(mechanism, 5, keep_rows, n=50)
     assert histogram_model(aggregate, likelihood=likelihood).likelihood == expected
 
 
-def test_one_cohort_of_counts_makes_the_likelihood_one_of_counts():
+def test_likelihood_is_counts_if_one_cohort_has_counts():
     total = aggregate_of("oue", 5, True) + aggregate_of("oue", 5, False, epsilon=1.5)
     assert histogram_model(total).likelihood == "counts"
 
 
-def test_rows_of_no_report_are_counts_where_counts_were_chosen():
+def test_likelihood_of_empty_rows_follows_the_choice():
     protocol = protocol_of("oue", 5)
     aggregate = protocol.aggregate(np.empty((0, 5), dtype=np.uint8), keep_rows=True)
     assert [histogram_model(aggregate, likelihood=name).likelihood for name in CHOICES] == ["exact", "exact", "counts"]
 
 
-def test_rows_beyond_the_cost_of_auto_are_counted(monkeypatch):
+def test_auto_uses_counts_if_rows_are_too_many(monkeypatch):
     monkeypatch.setitem(CHOICES, "auto", LikelihoodChoice(kept_bits=50e6, evaluated_entries=20))
     aggregate = aggregate_of("oue", 5, True)
     assert histogram_model(aggregate).likelihood == "counts"
@@ -277,6 +277,6 @@ def test_rows_beyond_the_cost_of_auto_are_counted(monkeypatch):
 
 
 @pytest.mark.parametrize("likelihood", ["rows", None, ["auto"]])
-def test_an_unknown_likelihood_is_refused(likelihood):
+def test_unknown_likelihood_raises_an_error(likelihood):
     with pytest.raises(InvalidParameterError, match='likelihood must be "auto", "exact" or "counts", got'):
         histogram_model(aggregate_of("oue", 5, True), likelihood=likelihood)

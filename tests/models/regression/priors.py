@@ -1,4 +1,4 @@
-"""Priors of regressions in few words, for tests that go over many."""
+"""Short constructors of priors of regressions, for parametrised tests."""
 
 from skldp import RegressionPrior
 from skldp.models.regression._covariance import CovarianceCoordinates
@@ -7,13 +7,13 @@ from skldp.models.regression._vector_priors import NormalPrior
 
 
 def prior(coef_scale="auto", **scales):
-    """A t prior of the default scale, or a normal one of a given scale."""
+    """Return a t prior with the default scale, or a normal prior with a given scale."""
     family = "student" if coef_scale == "auto" else "normal"
     return RegressionPrior(coef=family, coef_scale=coef_scale, **scales)
 
 
 def covariance_coordinates(d, scale, eta):
-    """Coordinates of a covariance matrix, with learned priors or fixed ones."""
+    """Return coordinates of a covariance matrix, with learned or fixed priors."""
     scales = LearnedScales(d) if scale == "learned" else NormalPrior(scale)
     correlations = LearnedCorrelations(d) if eta == "learned" else FixedCorrelations(d, eta)
     return CovarianceCoordinates(d, scales, correlations)

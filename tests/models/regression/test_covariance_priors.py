@@ -16,7 +16,7 @@ from tests.models.regression.priors import covariance_coordinates
 
 
 def lkj(free, d, eta):
-    """Density of the free rows of a factor, normalised: independent rows, each a t up to its scale."""
+    """Normalised density of the free rows of a factor: independent rows, each t distributed up to its scale."""
     value, start = 1.0, 0
     for n in range(1, d):
         row, start = free[start:start + n], start + n
@@ -30,18 +30,18 @@ def test_learned_correlations_are_a_mixture_of_lkj(d):
     prior, rng = LearnedCorrelations(d), np.random.default_rng(d)
     free = rng.normal(scale=0.4, size=(6, d * (d - 1) // 2))
     rows, _ = np.tril_indices(d, -1)
-    spread = np.zeros((6, d))
+    log_norms = np.zeros((6, d))
     for j in range(d):
-        spread[:, j] = np.log1p((free[:, rows == j] ** 2).sum(axis=1))
-    found, exponent = prior(spread.sum(axis=1))
+        log_norms[:, j] = np.log1p((free[:, rows == j] ** 2).sum(axis=1))
+    found, exponent = prior(log_norms.sum(axis=1))
     expected = [np.log(np.mean([lkj(one, d, eta) for eta in LEARNED_ETAS])) for one in free]
     np.testing.assert_allclose(found - np.log(len(LEARNED_ETAS)), expected, rtol=1e-9)
     step = 1e-6
-    slope = (prior(spread.sum(axis=1) + step)[0] - prior(spread.sum(axis=1) - step)[0]) / (2 * step)
-    np.testing.assert_allclose(-exponent[:, 0], slope, rtol=1e-6)
+    derivative = (prior(log_norms.sum(axis=1) + step)[0] - prior(log_norms.sum(axis=1) - step)[0]) / (2 * step)
+    np.testing.assert_allclose(-exponent[:, 0], derivative, rtol=1e-6)
 
 
-def test_correlations_of_two_columns_are_those_of_lkj():
+def test_correlation_of_two_columns_has_the_lkj_distribution():
     # LKJ for two columns: (1 + r) / 2 is Beta(eta, eta).
     eta, a = 3.5, np.linspace(-2, 2, 9)
     r = a / np.hypot(a, 1)
@@ -53,7 +53,7 @@ def test_correlations_of_two_columns_are_those_of_lkj():
 def test_learned_scales_are_a_mixture_of_gammas(d):
     prior, rng = LearnedScales(d), np.random.default_rng(d)
     scales = rng.normal(scale=0.5, size=(6, d))
-    found, slope = prior(scales)
+    found, gradient = prior(scales)
     expected = np.log(np.mean([
         np.prod(stats.gamma(a, scale=v / d / a).pdf(scales**2) * np.abs(scales), axis=1)
         for a in LEARNED_SHAPES for v in LEARNED_VARIANCES], axis=0))
@@ -61,10 +61,10 @@ def test_learned_scales_are_a_mixture_of_gammas(d):
     step = 1e-6 * np.eye(d)[:, None]
     ends = [prior((scales + sign * step).reshape(-1, d))[0].reshape(d, -1) for sign in (1, -1)]
     numeric = (ends[0] - ends[1]) / 2e-6
-    np.testing.assert_allclose(slope.T, numeric, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradient.T, numeric, rtol=1e-5, atol=1e-6)
 
 
-def test_every_part_of_a_learned_scale_has_mass_one():
+def test_every_component_of_the_learned_scales_integrates_to_one():
     grid = len(LEARNED_SHAPES) * len(LEARNED_VARIANCES)
     prior = LearnedScales(1)
     mass = 2 * integrate.quad(lambda tau: np.exp(prior(np.array([[tau]]))[0][0]), 0, 20, points=[0.2, 0.5, 1, 2])[0]
@@ -75,18 +75,19 @@ def test_every_part_of_a_learned_scale_has_mass_one():
 @pytest.mark.parametrize("eta", ["learned", 1.5])
 def test_gradients_match_finite_differences(scale, eta):
     coordinates, rng = covariance_coordinates(4, scale, eta), np.random.default_rng(0)
-    theta, slope = rng.normal(scale=0.5, size=(5, 10)), rng.normal(size=(5, 4, 4))
+    theta, by_covariance = rng.normal(scale=0.5, size=(5, 10)), rng.normal(size=(5, 4, 4))
 
     def value(theta):
         point = coordinates.expand(theta)
-        return point.log_prior() + (slope * point.covariance).sum(axis=(1, 2))
+        return point.log_prior() + (by_covariance * point.covariance).sum(axis=(1, 2))
 
     step = 1e-6
     numeric = [(value(theta + step * e) - value(theta - step * e)) / (2 * step) for e in np.eye(10)]
-    np.testing.assert_allclose(coordinates.expand(theta).pull_back(slope), np.transpose(numeric), rtol=1e-5, atol=1e-6)
+    gradient = coordinates.expand(theta).pull_back(by_covariance)
+    np.testing.assert_allclose(gradient, np.transpose(numeric), rtol=1e-5, atol=1e-6)
 
 
-def test_a_mixture_of_extremes_stays_finite():
+def test_log_mixture_of_extreme_terms_is_finite():
     value, share = log_mixture(np.array([[-1e5, -2e5], [800.0, 800.0]]))
     np.testing.assert_allclose(value, [-1e5, 800 + np.log(2)])
     np.testing.assert_allclose(share, [[1, 0], [0.5, 0.5]])

@@ -53,12 +53,12 @@ def aggregate_of(kind, d, intercept, n=400, seed=0, **options):
 
 
 def points(model, n=5, seed=0):
-    """Parameters of the size that a posterior has, with signs of either kind."""
+    """Return parameters of a size typical of a posterior, with both signs."""
     return np.random.default_rng(seed).normal(scale=0.4, size=(n, model.n_params)) + 0.05
 
 
 class Point:
-    """Parameters of a regression, by the definitions and one at a time."""
+    """Parameters of a regression, computed from the definitions for one walker."""
 
     def __init__(self, coef, covariance, mean=None, intercept=0.0):
         self.coef, self.covariance, self.intercept = np.asarray(coef, dtype=float), np.asarray(covariance), intercept
@@ -66,7 +66,7 @@ class Point:
 
     @classmethod
     def of(cls, theta, model):
-        """From coordinates: coef, scales, rows, mean and intercept."""
+        """Return the point at coordinates: coef, scales, rows, mean and intercept."""
         d = model.coordinates.n_features
         coef, scales, free, rest = np.split(theta, np.cumsum([d, d, d * (d - 1) // 2]))
         factor, left, rows = np.zeros((d, d)), list(free), []
@@ -80,7 +80,7 @@ class Point:
         return point
 
     def log_prior(self, eta=2.0):
-        """Up to a constant, in the coordinates; the rows of the factor as in LKJ."""
+        """Log-density of the prior in the coordinates, up to a constant, with LKJ rows of the factor."""
         d = len(self.coef)
         value = float(stats.multivariate_t(np.zeros(d), 2.5**2 * np.eye(d), df=3).logpdf(self.coef))
         value += stats.norm(0, 0.5).logpdf(self.scales).sum()
@@ -89,7 +89,7 @@ class Point:
         return value
 
     def moments(self, protocol):
-        """The same as the library sees it."""
+        """Return the moments at this point from the library."""
         constant = protocol.has_intercept
         return LabelMoments(self.covariance[None], self.coef[None], self.mean[None] if constant else None,
                             np.array([self.intercept]) if constant else None, protocol.y_weight,
@@ -98,28 +98,28 @@ class Point:
 
 # ---- Moments of tanh
 
-@pytest.mark.parametrize("spread, tolerance, of_derivatives", [
+@pytest.mark.parametrize("std, tolerance, of_derivatives", [
     (0.0, 1e-13, 1e-13), (1.0, 1e-12, 1e-12), (4.0, 1e-12, 1e-12), (10.0, 1e-12, 2e-10), (20.0, 1e-6, 3e-5),
     (60.0, 3e-3, 6e-3),
 ])
-def test_means_of_the_curve_and_its_derivatives_are_those_of_an_integral(spread, tolerance, of_derivatives):
+def test_means_of_tanh_and_its_derivatives_match_quadrature(std, tolerance, of_derivatives):
     curves = [lambda u: np.tanh(u / 2), lambda u: 0.5 / np.cosh(u / 2) ** 2,
               lambda u: -0.5 * np.tanh(u / 2) / np.cosh(u / 2) ** 2,
               lambda u: (2 * np.tanh(u / 2) ** 2 - 1 / np.cosh(u / 2) ** 2) / (4 * np.cosh(u / 2) ** 2)]
     for mean in (-6.0, -0.1, 2.5):
-        found = tanh_means(np.array([mean]), np.array([spread**2]))[:, 0]
+        found = tanh_means(np.array([mean]), np.array([std**2]))[:, 0]
         for number, curve in enumerate(curves):
             expected = curve(mean)
-            if spread:
-                # The curve changes near u = 0 and the density around the mean; quad is told of both.
-                ends = np.clip([-40.0, -5.0, 0.0, 5.0, 40.0, mean], mean - 10 * spread, mean + 10 * spread)
-                knots = np.unique([mean - 10 * spread, *ends, mean + 10 * spread])
-                expected = sum(integrate.quad(lambda u: curve(u) * stats.norm.pdf(u, mean, spread), low, high,
+            if std:
+                # Split near u = 0, where the curve changes, and around the mean, where the density is large.
+                ends = np.clip([-40.0, -5.0, 0.0, 5.0, 40.0, mean], mean - 10 * std, mean + 10 * std)
+                knots = np.unique([mean - 10 * std, *ends, mean + 10 * std])
+                expected = sum(integrate.quad(lambda u: curve(u) * stats.norm.pdf(u, mean, std), low, high,
                                               epsabs=1e-14, epsrel=1e-13)[0] for low, high in itertools.pairwise(knots))
             assert abs(found[number] - expected) < (of_derivatives if number else tolerance), (mean, number)
 
 
-def test_means_of_the_curve_are_vectorised_and_a_negative_variance_is_none():
+def test_means_of_tanh_are_vectorised_and_treat_negative_variance_as_zero():
     mean, variance = np.array([0.5, -1.0, 2.0]), np.array([1.0, 4.0, -1e-18])
     found = tanh_means(mean, variance)
     assert found.shape == (4, 3)
@@ -131,7 +131,7 @@ def test_means_of_the_curve_are_vectorised_and_a_negative_variance_is_none():
 # ---- Moments of a report
 
 def monomials(protocol):
-    """What a report is made of, diagonal first: coefficient, columns of x, whether the label is a factor."""
+    """Entries of a report, diagonal first: coefficient, columns of x, and whether the label is a factor."""
     d, w, kappa = protocol.n_features, protocol.y_weight, protocol.intercept_weight
     letters = [(1.0, (j,), 0) for j in range(d)] + [(w, (), 1)]
     if kappa:
@@ -143,7 +143,7 @@ def monomials(protocol):
 
 
 def gaussian_moment(columns, mean, covariance):
-    """E of a product of columns of Gaussians with given means, shape (d, n), by the recursion of Isserlis."""
+    """Mean of a product of columns of Gaussians with given means, shape (d, n), by the recursion of Isserlis."""
     if not columns:
         return np.ones(mean.shape[1])
     first, rest = columns[0], columns[1:]
@@ -154,17 +154,17 @@ def gaussian_moment(columns, mean, covariance):
 
 
 class Expectation:
-    """E of monomials of x and a label, from x given the linear predictor: Gaussian, and then one integral over it."""
+    """Means of monomials of x and a label: Gaussian given the linear predictor, then one integral over it."""
 
     def __init__(self, point):
-        slope = point.covariance @ point.coef
-        variance = point.coef @ slope
+        cov_xu = point.covariance @ point.coef
+        variance = point.coef @ cov_xu
         nodes = np.linspace(-9, 9, 1201)
         self.weights = np.exp(-nodes**2 / 2) / np.exp(-nodes**2 / 2).sum()
         predictor = point.intercept + point.coef @ point.mean + np.sqrt(variance) * nodes
         self.label = 2 * expit(predictor) - 1
-        self.mean = point.mean[:, None] + np.outer(slope, nodes) / np.sqrt(variance)
-        self.covariance = point.covariance - np.outer(slope, slope) / variance
+        self.mean = point.mean[:, None] + np.outer(cov_xu, nodes) / np.sqrt(variance)
+        self.covariance = point.covariance - np.outer(cov_xu, cov_xu) / variance
 
     def __call__(self, columns, labels):
         value = gaussian_moment(columns, self.mean, self.covariance)
@@ -187,7 +187,7 @@ def a_point(d, intercept, seed=0, size=0.5):
 
 
 def parts_of_the_library(point, protocol):
-    """Mean and covariance of a report as the library has them, in the order of the report's entries."""
+    """Mean and covariance of a report from the library, in the order of the report's entries."""
     d, w, kappa, moments = protocol.n_features, protocol.y_weight, protocol.intercept_weight, point.moments(protocol)
     above = np.triu_indices(d, 1)
     rows, columns = (np.concatenate([np.arange(d), part]) for part in above)
@@ -205,7 +205,7 @@ def parts_of_the_library(point, protocol):
 
 
 def order_of(protocol, names):
-    """Where the entries of monomials() are among the names."""
+    """Positions of the entries of monomials() among the names."""
     kinds = []
     for _, x, y in monomials(protocol):
         kinds.append(("xx", *x) if len(x) == 2 else ("xy", *x, 0) if x and y else ("x", *x, 0) if x else ("y", 0, 0))
@@ -214,7 +214,7 @@ def order_of(protocol, names):
 
 @with_and_without
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_moments_of_a_report_are_those_of_an_independent_integral(intercept, d):
+def test_moments_of_a_report_match_an_independent_integral(intercept, d):
     protocol = protocol_of("sphere", d, intercept, y_weight=0.8, **({"intercept_weight": 0.6} if intercept else {}))
     for seed in range(4):
         point = a_point(d, intercept, seed)
@@ -230,8 +230,8 @@ def test_moments_of_a_report_are_those_of_an_independent_integral(intercept, d):
 
 
 @pytest.mark.parametrize("d, intercept", [(1, True), (2, True), (2, False)])
-def test_moments_of_a_report_are_those_of_four_million_clients(d, intercept):
-    """Through no formula at all: clients are drawn, and their statistics averaged."""
+def test_moments_of_a_report_match_four_million_simulated_clients(d, intercept):
+    """Uses no formula: clients are drawn, and their statistics are averaged."""
     protocol = protocol_of("sphere", d, intercept)
     point = a_point(d, intercept, seed=7)
     names, mean, aside, rest = parts_of_the_library(point, protocol)
@@ -252,8 +252,8 @@ def test_moments_of_a_report_are_those_of_four_million_clients(d, intercept):
         first, second, fourth = first + sample.sum(axis=0), second + sample.T @ sample, fourth + squares.T @ squares
     error = np.sqrt(np.diag(covariance) / n)
     assert np.abs(first / n / error).max() < 4.5
-    spread = np.sqrt((fourth / n - (second / n) ** 2) / n)
-    assert np.abs((second / n - covariance) / spread).max() < 5
+    standard_error = np.sqrt((fourth / n - (second / n) ** 2) / n)
+    assert np.abs((second / n - covariance) / standard_error).max() < 5
 
 
 def test_moments_do_not_depend_on_the_coordinates_of_x():
@@ -263,13 +263,13 @@ def test_moments_do_not_depend_on_the_coordinates_of_x():
     turned = moments.rotated(vectors, values)
     np.testing.assert_allclose(turned.second()[0], np.diag(values[0]), atol=1e-13)
     np.testing.assert_allclose(turned.cross[0], vectors[0].T @ moments.cross[0], atol=1e-13)
-    assert turned.means is moments.means, "the predictor is the same"
+    assert turned.means is moments.means, "the linear predictor is the same"
 
 
 # ---- Density of the statistics
 
 def brute_force(point, aggregate):
-    """The log-likelihood of an aggregate of moments as an ordinary Gaussian density."""
+    """Log-likelihood of an aggregate of moments, by an ordinary Gaussian density."""
     value = 0.0
     for protocol, tally in aggregate.parts.items():
         mean, covariance = report_moments(point, protocol)
@@ -293,7 +293,7 @@ def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept
 
 @pytest.mark.parametrize("d", [1, 2, 4])
 @with_and_without
-def test_moment_density_is_the_gaussian_of_its_own_precision(intercept, d):
+def test_moment_density_is_the_gaussian_with_the_full_precision(intercept, d):
     aggregate = aggregate_of("sphere", d, intercept, epsilon=20.0)
     model = LogisticMomentModel(aggregate)
     part, theta = model.likelihoods[0], points(model, 6)
@@ -307,7 +307,7 @@ def test_moment_density_is_the_gaussian_of_its_own_precision(intercept, d):
 
 
 @with_and_without
-def test_moment_density_without_noise_keeps_its_digits(intercept):
+def test_moment_density_without_noise_is_accurate(intercept):
     aggregate = aggregate_of("sphere", 2, intercept, 2000, epsilon=np.inf)
     model = LogisticMomentModel(aggregate)
     theta = model.approximation.initial() + 0.01 * points(model)
@@ -316,29 +316,29 @@ def test_moment_density_without_noise_keeps_its_digits(intercept):
 
 
 @with_and_without
-def test_the_approximation_is_the_density_itself_at_its_pilot(intercept):
-    """But for the logarithm of the determinant, which it takes to be a constant."""
+def test_approximation_equals_the_density_at_the_pilot_estimate(intercept):
+    """They are equal except for the log-determinant, which the approximation takes as constant."""
     aggregate = aggregate_of("sphere", 2, intercept, epsilon=4.0) + aggregate_of("sphere", 2, intercept, epsilon=1.0)
     model = LogisticMomentModel(aggregate)
     pilot = model.approximation.initial()
     covariances = [report_moments(Point.of(pilot, model), protocol)[1] for protocol in aggregate.parts]
     constant = sum(-0.5 * np.linalg.slogdet(covariance + part.noise * np.eye(len(covariance)))[1]
                    for covariance, part in zip(covariances, model.likelihoods))
-    exact, held = model.log_density(pilot[None])[0], model.approximation.log_density(pilot[None])[0]
-    assert exact == pytest.approx(held + constant, abs=1e-7)
+    exact, approximate = model.log_density(pilot[None])[0], model.approximation.log_density(pilot[None])[0]
+    assert exact == pytest.approx(approximate + constant, abs=1e-7)
 
 
 @with_and_without
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, np.inf])
-def test_the_pilot_is_a_mode_of_the_approximation(intercept, epsilon):
+def test_pilot_estimate_is_a_mode_of_the_approximation(intercept, epsilon):
     for kind in KINDS:
         model = model_of(aggregate_of(kind, 2, intercept, 4000, epsilon=epsilon), kind, intercept).approximation
         around = model.pilot + 0.02 * points(model, 40)
         assert model.log_density(model.pilot[None])[0] > model.log_density(around).max() - 1e-3
 
 
-def test_under_noise_the_approximation_differs_from_the_density_by_little():
-    """What makes its gradient a good surrogate: within the posterior they differ by a fraction of a unit."""
+def test_under_noise_the_approximation_is_close_to_the_density():
+    """Within the posterior they differ by a fraction of a unit, so the gradient is a good surrogate."""
     for kind in KINDS:
         model = model_of(aggregate_of(kind, 2, True, 4000, epsilon=1.0), kind, True)
         near = model.approximation.initial() + 0.1 * points(model, 30)
@@ -355,18 +355,19 @@ def test_gradient_of_the_approximation_matches_finite_differences(kind, intercep
     aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
     model = model_of(aggregate, kind, intercept, prior=prior(prior_scale, covariance_scale=0.3, lkj_eta=1.5,
                                                              mean_scale="learned" if d == 4 else 0.1))
-    theta, step, held = points(model, 4), 1e-5, model.approximation
-    value, gradient = held.gradient(theta)
-    np.testing.assert_allclose(value, held.log_density(theta), rtol=1e-12)
+    theta, step, approximation = points(model, 4), 1e-5, model.approximation
+    value, gradient = approximation.gradient(theta)
+    np.testing.assert_allclose(value, approximation.log_density(theta), rtol=1e-12)
     assert (model.surrogate(theta) == gradient).all()
-    ends = [(held.log_density(theta + step * e), held.log_density(theta - step * e)) for e in np.eye(model.n_params)]
+    density = approximation.log_density
+    ends = [(density(theta + step * e), density(theta - step * e)) for e in np.eye(model.n_params)]
     numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
 
 
 @with_and_without
-def test_the_parabola_touches_the_labels_where_little_is_uncertain(intercept):
-    """Without noise the predictor is known, the curve needs no average, and the expansion's slope is exact."""
+def test_without_noise_the_gradient_of_the_expansion_is_exact(intercept):
+    """Without noise the linear predictor is known and its variance is zero, so no average is needed."""
     model = model_of(aggregate_of("inputs", 2, intercept, 3000, epsilon=np.inf), "inputs", intercept)
     pilot, step = model.approximation.initial(), 1e-5
     gradient = model.surrogate(pilot[None])[0]
@@ -379,7 +380,7 @@ def test_the_parabola_touches_the_labels_where_little_is_uncertain(intercept):
 # ---- Density of the records
 
 def integrated(point, protocol, reports):
-    """Log-likelihood of rows: integrals over x of p(x) p(z | x) p(label | x), on a grid."""
+    """Log-likelihood of rows, by integrals over x of p(x) p(z | x) p(label | x) on a grid."""
     mechanism, d = protocol.randomizer, protocol.n_features
     noise, keep = max(mechanism.noise_variance, 1e-9), 1 / (1 + np.exp(-mechanism.label.epsilon))
     nodes = np.linspace(-9, 9, 6001 if d == 1 else 401)
@@ -411,7 +412,7 @@ def test_record_density_is_an_integral_over_the_records(d, epsilon, split, inter
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-6)
 
 
-def test_records_of_several_cohorts_add():
+def test_log_densities_of_record_cohorts_add():
     rows = []
     for epsilon, n in ((3.0, 5), (12.0, 7)):
         protocol = LabelRecordProtocol(n_features=1, epsilon=epsilon)
@@ -424,17 +425,17 @@ def test_records_of_several_cohorts_add():
 
 
 @pytest.mark.parametrize("variance", [1e-6, 0.01, 0.5, 2.5, 3.9, 16.1, 250.0, 624.0, 626.0, 1e5, 1e8])
-def test_mean_of_the_curve_and_its_slope_to_seven_digits(variance):
+def test_mean_tanh_and_its_derivative_are_accurate_to_seven_digits(variance):
     positions = np.linspace(-25, 25, 301)
-    found, slope = mean_tanh(positions, variance)
+    found, derivative = mean_tanh(positions, variance)
     expected = tanh_means(positions, np.full(301, variance))
     np.testing.assert_allclose(found, expected[0], atol=1e-8)
-    np.testing.assert_allclose(slope, expected[1], atol=1e-7)
+    np.testing.assert_allclose(derivative, expected[1], atol=1e-7)
 
 
 @pytest.mark.parametrize("contrast", [0.05, 0.46, 0.9, 0.9999])
 @pytest.mark.parametrize("variance", [1e-8, 0.3, 9.0])
-def test_the_table_replaces_a_sum_over_rows(contrast, variance):
+def test_table_matches_a_sum_over_rows(contrast, variance):
     positions = np.random.default_rng(0).normal(1.0, 2.5, size=20_000)
     direct = np.log1p(contrast * tanh_means(positions, np.full(len(positions), variance))[0]).sum()
     assert abs(quadrature_link(positions, variance, contrast) - direct) < 1e-7 * len(positions)
@@ -444,15 +445,15 @@ def test_the_table_replaces_a_sum_over_rows(contrast, variance):
     assert quadrature_link(positions[:0], variance, contrast) == 0.0
 
 
-def test_the_table_of_a_wide_range_loses_little():
-    """Predictors from -30 to 30 are farther apart than a posterior has them."""
+def test_table_of_a_wide_range_is_accurate():
+    """Linear predictors from -30 to 30 are a wider range than in a posterior."""
     positions = np.linspace(-30, 30, 20_011)
     direct = np.log1p(0.9 * tanh_means(positions, np.full(len(positions), 0.2))[0])
     assert abs(quadrature_link(positions, 0.2, 0.9) - direct.sum()) < 1e-6 * len(positions)
 
 
-def test_without_noise_labels_against_all_odds_are_improbable_and_not_certain():
-    """1 + tanh has no digits left where the predictor is -40: no sum of logarithms of probabilities is positive."""
+def test_without_noise_contradicting_labels_have_a_low_finite_likelihood():
+    """1 + tanh(u / 2) cancels at u = -40. A sum of logarithms of probabilities must not be positive."""
     rng = np.random.default_rng(0)
     with quiet():
         for _ in range(300):
@@ -476,14 +477,14 @@ def test_powers_by_cell_are_direct_sums(n):
     assert found[0].sum() == n and found[0, -1] >= (n > 1), "the largest is in the last cell"
 
 
-def test_chebyshev_is_the_straight_line_of_the_paper():
+def test_chebyshev_polynomial_is_the_straight_line_of_the_paper():
     polynomial = np.polynomial.chebyshev.Chebyshev.interpolate(lambda u: 2 * expit(u) - 1, 101, domain=[-3, 3])
     second = polynomial.truncate(3).convert(kind=np.polynomial.Polynomial)
     np.testing.assert_allclose(second.coef, [0.0, chebyshev_slope(), 0.0], atol=1e-12)
 
 
 @with_and_without
-def test_the_polynomial_link_by_its_definition(intercept):
+def test_chebyshev_link_matches_its_definition(intercept):
     protocol = LabelRecordProtocol(n_features=2, epsilon=6.0, budget_split=0.3)
     reports = protocol._randomize(*records(2, 40), 0)
     model = LogisticRecordModel(protocol.aggregate(reports), fit_intercept=intercept, link="chebyshev")
@@ -500,7 +501,7 @@ def test_the_polynomial_link_by_its_definition(intercept):
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-8)
 
 
-def test_links_agree_as_far_as_they_should():
+def test_links_agree_within_the_error_of_the_polynomial():
     aggregate = aggregate_of("inputs", 2, True, 2000, epsilon=6.0)
     exact, line = (LogisticRecordModel(aggregate, link=link) for link in LINKS)
     near = exact.initial() + 0.3 * points(exact, 20)
@@ -510,7 +511,7 @@ def test_links_agree_as_far_as_they_should():
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_order_of_the_rows_is_chance_and_changes_no_bit(link):
+def test_order_of_the_rows_changes_no_bit(link):
     protocol = LabelRecordProtocol(n_features=3, epsilon=4.0)
     reports = protocol._randomize(*records(3, 3000), 0)
     models = [LogisticRecordModel(protocol.aggregate(rows), link=link)
@@ -526,7 +527,7 @@ def test_order_of_the_rows_is_chance_and_changes_no_bit(link):
 
 @pytest.mark.parametrize("kind", KINDS)
 @with_and_without
-def test_batched_equals_one_by_one(kind, intercept):
+def test_batch_equals_single_walkers(kind, intercept):
     model = model_of(aggregate_of(kind, 3, intercept), kind, intercept)
     theta = points(model, 6)
     exact, (value, gradient) = model.log_density(theta), model.approximation.gradient(theta)
@@ -541,7 +542,7 @@ def test_batched_equals_one_by_one(kind, intercept):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_several_cohorts_add(kind):
+def test_log_densities_of_cohorts_add(kind):
     one = aggregate_of(kind, 2, True, 4000, epsilon=9.0)
     other = aggregate_of(kind, 2, True, 50, seed=1, epsilon=0.7)
     both, first = model_of(one + other, kind, True), model_of(one, kind, True)
@@ -554,7 +555,7 @@ def test_several_cohorts_add(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @with_and_without
-def test_zero_reports_leave_the_prior(kind, intercept):
+def test_zero_reports_give_the_prior(kind, intercept):
     protocol = protocol_of(kind, 2, intercept)
     model = model_of(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), kind, intercept)
     theta = points(model)
@@ -564,7 +565,7 @@ def test_zero_reports_leave_the_prior(kind, intercept):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cohort_without_reports_changes_nothing(kind):
+def test_cohort_without_reports_changes_nothing(kind):
     one, other = aggregate_of(kind, 2, True, epsilon=1.0), protocol_of(kind, 2, True, epsilon=3.0)
     both = model_of(one + other.aggregate(np.empty((0, other.width), dtype=int)), kind, True)
     alone = model_of(one, kind, True)
@@ -611,7 +612,7 @@ def test_priors_are_in_the_units_of_the_data(kind):
 
 @pytest.mark.parametrize("kind, epsilon", [*itertools.product(KINDS, [1.0, np.inf])])
 @with_and_without
-def test_wild_parameters_are_impossible_and_never_nan(kind, epsilon, intercept):
+def test_extreme_parameters_have_zero_density_and_never_nan(kind, epsilon, intercept):
     model = model_of(aggregate_of(kind, 3, intercept, epsilon=epsilon), kind, intercept)
     rng = np.random.default_rng(0)
     for size in (1e1, 1e2, 1e3, 3e3, 1e6, 1e300):
@@ -619,8 +620,8 @@ def test_wild_parameters_are_impossible_and_never_nan(kind, epsilon, intercept):
         theta[:3, 0] = np.nan, np.inf, -np.inf
         with quiet():
             value = model.log_density(theta)
-            held, gradient = GuardedModel(model.approximation).gradient(theta)
-        for found in (value, held):
+            approximate, gradient = GuardedModel(model.approximation).gradient(theta)
+        for found in (value, approximate):
             assert not np.isnan(found).any() and (found[:3] == -np.inf).all()
         assert gradient.shape == theta.shape
 
@@ -629,7 +630,7 @@ def test_wild_parameters_are_impossible_and_never_nan(kind, epsilon, intercept):
     ("sphere", 1.0, False), ("sphere", 20.0, False), ("sphere", np.inf, True), ("sphere", np.inf, False),
     ("sphere", 1.0, True), ("inputs", 1.0, False), ("inputs", np.inf, True), ("inputs", np.inf, False),
 ])
-def test_far_away_nothing_is_more_probable_than_the_mode(kind, epsilon, intercept):
+def test_extreme_points_have_lower_density_than_the_mode(kind, epsilon, intercept):
     model = model_of(aggregate_of(kind, 1, intercept, 3000, epsilon=epsilon), kind, intercept)
     near = model.log_density(model.approximation.initial()[None])[0]
     rng = np.random.default_rng(0)
@@ -639,7 +640,7 @@ def test_far_away_nothing_is_more_probable_than_the_mode(kind, epsilon, intercep
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nearly_collinear_and_vanishing_features_raise_nothing(kind):
+def test_nearly_collinear_and_vanishing_features_raise_no_error(kind):
     model = model_of(aggregate_of(kind, 4, True, epsilon=np.inf), kind, True)
     rng = np.random.default_rng(1)
     for scale, free in itertools.product([0.0, 1e-200, 1e-9, 1.0, 9e3], [0.0, 1e3, 9e3]):
@@ -647,16 +648,16 @@ def test_nearly_collinear_and_vanishing_features_raise_nothing(kind):
         theta[:, 4:8] = scale * rng.choice([-1, 1], size=(20, 4))
         theta[:, 8:14] = free * rng.choice([-1, 1], size=(20, 6))
         with quiet():
-            value, held = model.log_density(theta), model.approximation.log_density(theta)
-        assert not np.isnan(value).any() and not np.isnan(held).any()
+            value, approximate = model.log_density(theta), model.approximation.log_density(theta)
+        assert not np.isnan(value).any() and not np.isnan(approximate).any()
         assert (value < np.inf).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @with_and_without
 @pytest.mark.parametrize("d", [1, 5])
-def test_the_starting_point_is_possible_whatever_the_reports_say(kind, intercept, d):
-    """Well-formed reports of nobody in particular: the moments they decode to are of no distribution at all."""
+def test_initial_point_has_finite_density_for_arbitrary_reports(kind, intercept, d):
+    """Uses random well-formed reports, whose decoded moments belong to no distribution."""
     for epsilon, seed in itertools.product((0.1, np.inf), range(2)):
         protocol, rng = protocol_of(kind, d, intercept, epsilon=epsilon), np.random.default_rng(seed)
         n = int(rng.integers(1, 300))
@@ -677,7 +678,7 @@ def test_the_starting_point_is_possible_whatever_the_reports_say(kind, intercept
 
 @pytest.mark.parametrize("kind", KINDS)
 @with_and_without
-def test_the_pilot_is_near_the_truth_of_many_reports(kind, intercept):
+def test_pilot_estimate_from_many_reports_is_near_the_truth(kind, intercept):
     rng, d, n = np.random.default_rng(0), 3, 100_000
     X = rng.normal(0.1 * intercept, 0.25, size=(n, d))
     coef = np.array([3.0, -2.0, 1.0])

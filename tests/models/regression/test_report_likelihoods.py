@@ -1,4 +1,4 @@
-"""Log-likelihoods of single reports, from which the influence of forged ones is computed."""
+"""Log-likelihoods of single reports, from which the influence of forged reports is computed."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from tests.models.regression.test_logistic import Point, points
 
 
 def integrated(protocol, reports, coef, intercept, mean, covariance):
-    """Log-likelihoods of decoded reports, in the units of the data: integrals over the record, on a grid."""
+    """Log-likelihoods of decoded reports in the units of the data, by integrals over the record on a grid."""
     d, unit, noise = protocol.n_features, protocol.data_norm, protocol.randomizer.noise_variance
     keep = expit(protocol.budget_split * protocol.epsilon)
     nodes, step = np.linspace(-18, 18, 361 if d == 1 else 121, retstep=True)
@@ -30,7 +30,7 @@ def integrated(protocol, reports, coef, intercept, mean, covariance):
 @pytest.mark.parametrize("d, epsilon, split", [(1, 1.0, 0.5), (1, 8.0, 0.2), (2, 4.0, 0.5)])
 @pytest.mark.parametrize("data_norm", [1.0, 3.0])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_the_likelihood_of_a_noisy_record_is_an_integral_over_the_record(d, epsilon, split, data_norm, intercept):
+def test_likelihood_of_a_noisy_record_is_an_integral_over_the_record(d, epsilon, split, data_norm, intercept):
     protocol = LabelRecordProtocol(n_features=d, epsilon=epsilon, budget_split=split, data_norm=data_norm)
     model = LogisticRecordModel(protocol.aggregate([]), fit_intercept=intercept)
     theta = points(model, 2)
@@ -42,6 +42,6 @@ def test_the_likelihood_of_a_noisy_record_is_an_integral_over_the_record(d, epsi
         mean = data_norm * Point.of(row, model).mean
         constant = params["intercept"][walker] if intercept else 0.0
         expected = integrated(protocol, decoded, params["coef"][walker], constant, mean, params["covariance"][walker])
-        # The library leaves out the constants of the normal density and of the label.
+        # The library omits the constants of the normal density and of the label.
         found = model.report_log_likelihoods(protocol, theta)[places, walker] - 0.5 * d * np.log(2 * np.pi) - np.log(2)
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-6)

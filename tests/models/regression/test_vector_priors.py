@@ -1,4 +1,4 @@
-"""Priors of coefficients and means, against their definitions."""
+"""Priors of coefficients and means against their definitions."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,13 @@ def test_gradients_match_finite_differences(prior):
     np.testing.assert_allclose(prior(points)[1], numeric, rtol=1e-6)
 
 
-def test_a_fixed_scale_needs_no_other_coordinates():
+def test_fixed_scale_has_the_identity_map():
     assert isinstance(NormalPrior(0.1).radial_map(2, 0.1), Identity)
 
 
-@pytest.mark.parametrize("told, most", [(np.inf, LEARNED_MEANS[-1]), (0.05, 0.05), (1e-5, 1.01 * LEARNED_MEANS[0])])
-def test_coordinates_of_learned_means_are_as_wide_as_reports_leave_them(told, most):
-    radial, least = LearnedMeans(3).radial_map(3, told), LEARNED_MEANS[0]
+@pytest.mark.parametrize("standard_error, most", [
+    (np.inf, LEARNED_MEANS[-1]), (0.05, 0.05), (1e-5, 1.01 * LEARNED_MEANS[0])])
+def test_radial_map_of_learned_means_covers_the_remaining_scales(standard_error, most):
+    radial, least = LearnedMeans(3).radial_map(3, standard_error), LEARNED_MEANS[0]
     assert np.exp(radial.log_scale) == pytest.approx(np.sqrt(least * most))
     assert radial.log_std == pytest.approx(np.log(most / least) / 3)

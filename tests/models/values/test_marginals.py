@@ -1,4 +1,4 @@
-"""Every closed form against quadrature in 20 digits."""
+"""Closed forms against quadrature with 20 digits."""
 
 import itertools
 import warnings
@@ -14,7 +14,7 @@ from skldp.models.values._marginals import log_gaussian_gaussian, log_laplace_ex
 
 
 def log_ndtr_difference(lower, upper):
-    """Logarithm of the normal probability of an interval, by the mass that the lemma rests on."""
+    """Logarithm of the normal probability of an interval, by the function that the lemma uses."""
     lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     with np.errstate(all="ignore"):
         mass = _scaled_mass(lower, upper, upper - lower)
@@ -32,12 +32,12 @@ def twenty_digits():
 
 
 def integrate(function, a, b, *peaks):
-    """Integrate over [a, b], split around each (place, length) at which the integrand is concentrated."""
+    """Return the integral over [a, b], split around each (place, length) where the integrand is concentrated."""
     a, b = mpmath.mpf(a), mpmath.mpf(b)
     cuts = {a, (a + b) / 2, b}
     for place, length in peaks:
         cuts.update(cut for step in STEPS if a < (cut := mpmath.mpf(place) + step * mpmath.mpf(length)) < b)
-    # The quadrature stops at an absolute error, so a far tail has to be of ordinary size.
+    # The quadrature stops at an absolute error, so the integrand is scaled to a maximum near one.
     unit = max(abs(function(cut)) for cut in cuts)
     return unit * mpmath.quad(lambda x: function(x) / unit, sorted(cuts), method="gauss-legendre", maxdegree=5)
 
@@ -64,7 +64,7 @@ def gaussian(sigma):
 
 
 def error(computed, truth):
-    """Difference of log densities, as a part of a large logarithm: its last digits are all a float can hold."""
+    """Difference of log densities, relative to the larger of one and the true value, whose rounding is unavoidable."""
     return float(abs(mpmath.mpf(float(computed)) - truth) / max(1, abs(truth)))
 
 
@@ -81,7 +81,7 @@ def test_ndtr_difference(lower, width):
         return
     with mpmath.workdps(120):
         left, right = mpmath.mpf(lower) / mpmath.sqrt(2), mpmath.mpf(upper) / mpmath.sqrt(2)
-        # Differences of the complementary function, on the side where it is small.
+        # Differences of the complementary function, on the side where it is small and does not cancel.
         truth = mpmath.erfc(left) - mpmath.erfc(right)
         if upper < 0:
             truth = mpmath.erfc(-right) - mpmath.erfc(-left)
@@ -89,7 +89,7 @@ def test_ndtr_difference(lower, width):
     assert error(log_ndtr_difference(lower, upper), truth) < 1e-13
 
 
-def test_ndtr_difference_is_symmetric_and_knows_infinity():
+def test_ndtr_difference_is_symmetric_and_handles_infinity():
     assert log_ndtr_difference(1.0, 2.5) == log_ndtr_difference(-2.5, -1.0)
     assert log_ndtr_difference(-np.inf, np.inf) == 0
     assert log_ndtr_difference(-np.inf, 0.0) == pytest.approx(np.log(0.5), rel=1e-15)
@@ -134,7 +134,7 @@ def test_laplace_exponential(rate, scale):
 
 @pytest.mark.parametrize("scale", [0.1, 2.0, 2e4])
 @pytest.mark.parametrize("ratio", [1.0, 1.0 + 1e-13, 1.0 - 1e-9, 1.0 + 1e-4])
-def test_laplace_exponential_where_the_decays_agree(ratio, scale):
+def test_laplace_exponential_with_equal_decay_rates(ratio, scale):
     check_laplace_exponential(ratio / scale, scale)
 
 
@@ -145,7 +145,7 @@ def check_laplace_exponential(rate, scale):
         assert error(value, true_laplace_exponential(point, rate, 2.0, scale)) < 1e-13
 
 
-def test_laplace_tails_are_those_of_the_noise():
+def test_laplace_tails_equal_the_tails_of_the_noise():
     mean, std, scale = np.array([[-5.0], [0.3], [9.0]]), np.array([[1e-3], [0.4], [1e3]]), 0.5
     left, right = -np.array([0.0, 1.0, 8.0, 64.0]), 1.0 + np.array([0.0, 1.0, 8.0, 64.0])
     for tail in (left, right):
@@ -196,18 +196,18 @@ def true_lemma(z, sigma, g, h, bounds, centre=0.0):
     z, sigma, centre = map(mpmath.mpf, (z, sigma, centre))
     g, h = [mpmath.mpf(c) for c in g], [mpmath.mpf(c) for c in h] + [mpmath.mpf(0)] * (3 - len(h))
     curvature = 1 - 2 * sigma**2 * h[2]
-    spread = sigma / mpmath.sqrt(curvature)
+    std = sigma / mpmath.sqrt(curvature)
     peak = centre + (z - centre + sigma**2 * h[1]) / curvature
     a, b = (mpmath.mpf(end) for end in bounds)
     nearest = min(max(peak, a), b)
-    a, b = max(a, nearest - 60 * spread), min(b, nearest + 60 * spread)
-    length = spread**2 / (spread + abs(nearest - peak))
+    a, b = max(a, nearest - 60 * std), min(b, nearest + 60 * std)
+    length = std**2 / (std + abs(nearest - peak))
 
     def integrand(x):
         y = x - centre
         return polynomial(g, y) * mpmath.exp(polynomial(h, y)) * mpmath.npdf(z, x, sigma)
 
-    return mpmath.log(integrate(integrand, a, b, (peak, spread), (nearest, length)))
+    return mpmath.log(integrate(integrand, a, b, (peak, std), (nearest, length)))
 
 
 def beta(p, q):
@@ -229,7 +229,7 @@ def test_lemma_on_beta_densities(p, q, sigma):
 
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 1e4])
-def test_lemma_in_powers_from_the_nearer_end(sigma):
+def test_lemma_in_powers_of_the_distance_from_the_nearer_end(sigma):
     """Powers of x cancel near 1, where (1 - x)**5 is small; powers of x - 1 do not."""
     g, h = beta(6, 6)
     mirrored = g * (-1.0) ** np.arange(len(g))
@@ -272,7 +272,7 @@ def test_lemma_on_a_convex_exponent():
             assert error(value, true_lemma(point, 1.5, g, h, (0.0, 2.0))) < 1e-13
 
 
-def test_lemma_has_no_logarithm_of_a_negative_integral():
+def test_lemma_is_minus_infinity_for_a_negative_integral():
     assert log_noisy_marginal(0.0, 1.0, [-1.0], [0.0], (0.0, 1.0)) == -np.inf
     assert log_noisy_marginal(0.0, 1.0, [-1.0, -1.0], [0.0], (0.0, 1.0)) == -np.inf
 
@@ -283,7 +283,7 @@ def test_lemma_accepts_a_sign_change():
     assert error(value, true_lemma(0.5, 0.4, g, [0.0], (0.0, 1.0))) < 1e-14
 
 
-def test_lemma_refuses_an_exponent_that_outgrows_the_noise():
+def test_lemma_rejects_an_exponent_that_grows_faster_than_the_noise_decays():
     for square in (0.5, 0.7):
         with pytest.raises(ValueError, match="must be positive"):
             log_noisy_marginal(0.0, 1.0, [1.0], [0.0, 0.0, square], (0.0, 1.0))
@@ -292,7 +292,7 @@ def test_lemma_refuses_an_exponent_that_outgrows_the_noise():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# All of them
+# All densities
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_densities_integrate_to_one(log_density):
     assert total == pytest.approx(1.0, abs=1e-9)
 
 
-def test_broadcasting_equals_one_at_a_time():
+def test_broadcasting_equals_scalar_calls():
     rng = np.random.default_rng(0)
     z = np.linspace(-3.0, 4.0, 7)
     mean, std, rate = rng.normal(size=(5, 1)), rng.uniform(0.01, 3.0, (5, 1)), rng.uniform(0.1, 9.0, (5, 1))
@@ -341,7 +341,7 @@ def test_broadcasting_equals_one_at_a_time():
             assert array[row, column] == pytest.approx(float(value), rel=1e-13)
 
 
-def test_extreme_arguments_give_neither_nan_nor_warning():
+def test_extreme_arguments_give_no_nan_and_no_warning():
     z = np.array([-1e8, -1.0, 0.0, 0.5, 1.0, 1e8])
     mean, std = np.array([[-1e9], [0.0], [0.5], [1e9]]), np.array([[1e-8], [1.0], [1e9], [1e-8]])
     with warnings.catch_warnings(), np.errstate(all="raise"):

@@ -1,4 +1,4 @@
-"""Likelihoods against brute force and Monte Carlo, families against scipy, and the conventions of a model."""
+"""Likelihoods against brute force, families against scipy, and the conventions of a model."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ CASE_IDS = [f"{type(case[0]).__name__}-{case[3].mechanism}-{i}" for i, case in e
 
 
 def cell_log_probabilities(family, protocol, values):
-    """What the model says of each cell, found by giving it one report at a time."""
+    """Log-probability of each cell under the model, from the change of the log-density by one report."""
     n_cells = protocol.cells.n_cells
     free = [np.atleast_1d(value) for value in values]
     theta = np.array([[prior.unconstrain(value[0]) for prior, value in zip(family.priors.values(), free)]])
@@ -56,7 +56,7 @@ def cell_log_probabilities(family, protocol, values):
 
 
 def exact_cell_probabilities(frozen, protocol):
-    """Sum over the grid of the record's probability, ends included, times the mechanism's of the report."""
+    """Sum over the grid of the record's probability, end masses included, times the report's probability given it."""
     mechanism = protocol.randomizer
     lower, upper = protocol.bounds
     grid = lower + np.arange(mechanism.n_levels + 1) * (upper - lower) / mechanism.n_levels
@@ -77,7 +77,7 @@ def test_likelihood_equals_the_sum_over_all_records(family, distribution, values
 
 
 @pytest.mark.parametrize("family, distribution, values, protocol", CASES, ids=CASE_IDS)
-def test_the_likelihood_of_a_single_report_is_that_of_its_cell(family, distribution, values, protocol):
+def test_likelihood_of_a_single_report_equals_the_probability_of_its_cell(family, distribution, values, protocol):
     free = [values[0], values[2]] if len(values) == 3 else values
     theta = np.array([[prior.unconstrain(value) for prior, value in zip(family.priors.values(), free)]])
     model = UnivariateModel(family, protocol.aggregate([]))
@@ -106,8 +106,8 @@ def test_noise_likelihood_equals_quadrature_at_cell_centres(mechanism, values, e
         assert found[cell] == pytest.approx(np.log(expected), abs=1e-6)
 
 
-def test_cells_cost_nothing():
-    """The density at cell centres against the density at every report: the binning error, measured."""
+def test_binning_error_of_cells_is_negligible():
+    """The density at cell centres is compared with the density at every report."""
     rng = np.random.default_rng(0)
     x = rng.normal(0.3, 0.4, size=20_000)
     for mechanism in ("laplace", "gaussian"):
@@ -126,7 +126,7 @@ def test_cells_cost_nothing():
 
 
 @pytest.mark.parametrize("family, distribution, values, protocol", CASES, ids=CASE_IDS)
-def test_families_against_scipy(family, distribution, values, protocol):
+def test_families_match_scipy(family, distribution, values, protocol):
     frozen = distribution(*values)
     free = [values[0], values[2]] if len(values) == 3 else values
     parameters = [np.array([[value]]) for value in free]
@@ -143,7 +143,7 @@ def test_prior_and_jacobian_integrate_to_one_without_reports():
     assert total == pytest.approx(1, abs=1e-6)
 
 
-def test_batched_equals_one_by_one_and_extremes_are_never_nan():
+def test_batch_equals_single_walkers_and_extremes_are_never_nan():
     rng = np.random.default_rng(0)
     for mechanism in ("square_wave", "laplace", "gaussian"):
         protocol = ValueProtocol(bounds=(-1, 2), mechanism=mechanism, delta=1e-5)
@@ -157,7 +157,7 @@ def test_batched_equals_one_by_one_and_extremes_are_never_nan():
         assert np.isfinite(model.log_density(model.initial()[None])).all()
 
 
-def test_cohorts_are_a_sum_of_log_likelihoods():
+def test_log_likelihoods_of_cohorts_add():
     protocols = [ValueProtocol(epsilon=epsilon) for epsilon in (0.5, 4.0)]
     parts = [protocol.aggregate(protocol.privatize(np.zeros(100))) for protocol in protocols]
     theta = np.array([[0.1, -1.0], [1.0, 0.0]])
@@ -166,7 +166,7 @@ def test_cohorts_are_a_sum_of_log_likelihoods():
     np.testing.assert_allclose(densities[0] + densities[1] - prior, densities[2])
 
 
-def test_families_without_a_closed_form_say_so():
+def test_families_without_a_closed_form_raise_an_error():
     with pytest.raises(ValueError, match="no closed form under Gaussian"):
         EXPONENTIAL.log_gaussian(0.0, [1.0], (0, 1), 1.0)
     with pytest.raises(ValueError, match="no closed form under Laplace"):

@@ -1,4 +1,4 @@
-"""Priors: their densities against scipy, their maps to the line, and the numbers that are the defaults."""
+"""Priors: densities against scipy, maps to the real line, and defaults of the estimators."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ SHARES = np.linspace(0.01, 0.99, 25)
 
 
 @every_prior
-def test_densities_and_quantiles_are_those_of_scipy(prior, frozen):
+def test_densities_and_quantiles_match_scipy(prior, frozen):
     assert prior.support == frozen.support()
     x = frozen.ppf(SHARES)
     np.testing.assert_allclose(prior.quantile(SHARES), x, rtol=1e-9)
@@ -41,30 +41,30 @@ def test_quantiles_invert_the_integral_of_the_density(prior, frozen):
 
 
 @every_prior
-def test_the_way_to_the_line_and_back(prior, frozen):
+def test_unconstrain_inverts_constrain_and_jacobian_is_its_derivative(prior, frozen):
     x = frozen.ppf(SHARES)
     theta = prior.unconstrain(x)
     np.testing.assert_allclose(prior.constrain(theta), x, rtol=1e-9)
     step = 1e-6
-    slope = np.abs(prior.constrain(theta + step) - prior.constrain(theta - step)) / (2 * step)
-    np.testing.assert_allclose(prior.log_jacobian(theta), np.log(slope), atol=1e-6)
+    derivative = np.abs(prior.constrain(theta + step) - prior.constrain(theta - step)) / (2 * step)
+    np.testing.assert_allclose(prior.log_jacobian(theta), np.log(derivative), atol=1e-6)
     lower, upper = prior.support
     far = prior.constrain(np.array([-30.0, 30.0]))
     assert (far >= lower).all() and (far <= upper).all()
 
 
 @every_prior
-def test_priors_integrate_to_one_on_the_line(prior, frozen):
+def test_priors_integrate_to_one_in_unconstrained_coordinates(prior, frozen):
     def density(theta):
         return np.exp(prior.log_density(prior.constrain(theta)) + prior.log_jacobian(theta))
 
-    # Piece by piece between quantiles, so that no peak is missed; beyond the last ones lie 2e-6 of the mass.
+    # Split at quantiles, so that quad misses no peak; the probability beyond the outer quantiles is 2e-6.
     ends = np.sort(prior.unconstrain(prior.quantile(np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-3, 1 - 1e-6]))))
     total = sum(quad(density, *piece)[0] for piece in zip(ends[:-1], ends[1:]))
     assert total == pytest.approx(1 - 2e-6, abs=1e-8)
 
 
-# By hand: half the range, a tenth of the range as the mean, 5 / upper as the mean, upper / 4 as the mean.
+# By hand from the docstrings: half the range, mean a tenth of the range, mean 5 / upper, mean upper / 4.
 @pytest.mark.parametrize("estimator, priors, fixed", [
     (LDPGaussian(), {"mean": NormalPrior(0.0, 5.0), "std": GammaPrior(2.0, 2.0)}, None),
     (LDPGaussian(bounds=(100, 300)), {"mean": NormalPrior(200.0, 100.0), "std": GammaPrior(2.0, 0.1)}, None),
@@ -89,7 +89,7 @@ def test_priors_integrate_to_one_on_the_line(prior, frozen):
     (LDPDistribution(distribution="nbinom", bounds=(2, 50)), {"n": GammaPrior(2.0, 1.0), "p": BetaPrior(1.0, 1.0)},
      {"loc": 0.0}),
 ], ids=lambda value: repr(value) if hasattr(value, "get_params") else "")
-def test_the_priors_of_an_estimator(estimator, priors, fixed):
+def test_default_and_given_priors_of_estimators(estimator, priors, fixed):
     family = estimator._family()
     assert list(family.priors) == list(priors)
     for name, expected in priors.items():
