@@ -22,10 +22,13 @@ def write_archive(file, header, arrays):
         Arrays of numbers.
     """
     members = {"header": np.frombuffer(canonical(header).encode(), dtype=np.uint8), **arrays}
+    # NumPy 2.0 has no allow_pickle here, and would pickle objects without a word.
+    if any(array.dtype.hasobject for array in members.values()):
+        raise TypeError("An archive holds arrays of numbers; got an array of objects, which would need pickle.")
     if hasattr(file, "write"):
-        np.savez(file, allow_pickle=False, **members)
+        np.savez(file, **members)
         return
-    write_atomically(file, lambda stream: np.savez(stream, allow_pickle=False, **members))
+    write_atomically(file, lambda stream: np.savez(stream, **members))
 
 
 def read_archive(file, what):

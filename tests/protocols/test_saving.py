@@ -16,6 +16,7 @@ import pytest
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols import Aggregate, ValueProtocol, load_reports, save_reports
 from skldp.protocols import _atomic_files as atomic_files
+from skldp.protocols._archive import write_archive
 from skldp.protocols._atomic_files import PREFIX, SUFFIX, remove_dead_parts, write_atomically
 
 PROTOCOL = ValueProtocol(bounds=(0, 10))
@@ -285,3 +286,9 @@ def test_a_folder_that_can_be_written_but_not_read(tmp_path, monkeypatch):
     save(tmp_path / "reports.npz")
     monkeypatch.undo()
     assert names(tmp_path) == ["reports.npz"]
+
+
+def test_objects_are_not_saved(tmp_path):
+    with pytest.raises(TypeError, match="would need pickle"):
+        write_archive(tmp_path / "sums.npz", {}, {"sums": np.array([2**70], dtype=object)})
+    assert not list(tmp_path.iterdir())
