@@ -1,6 +1,7 @@
 """Layers of the package: a file imports only from lower layers, or from its own folder."""
 
 import ast
+import inspect
 import pathlib
 
 import pytest
@@ -60,3 +61,25 @@ def test_client_modules_do_not_import_scikit_learn():
             names = {name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
                      for name in [node.module or ""]}
             assert not any(name.split(".")[0] == "sklearn" for name in names)
+
+
+def test_imports_have_no_cycle():
+    name_of = {path: "skldp." + ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES}
+    graph = {name_of[path]: set(imported_modules(path)) & set(name_of.values()) for path in FILES}
+    while leaves := {name for name, imports in graph.items() if not imports}:
+        graph = {name: imports - leaves for name, imports in graph.items() if name not in leaves}
+    assert graph == {}
+
+
+def test_the_models_of_values_categories_and_regressions_know_nothing_of_each_other():
+    for path in FILES:
+        parts = path.relative_to(ROOT).parts
+        if parts[0] == "models" and len(parts) == 3:
+            others = {"values", "categories", "regression"} - {parts[1]}
+            assert not [module for module in imported_modules(path) if set(module.split(".")[2:3]) & others]
+
+
+def test_no_estimator_has_more_than_14_parameters():
+    public = (getattr(skldp, name) for name in skldp.__all__)
+    counts = {kind.__name__: len(inspect.signature(kind).parameters) for kind in public if inspect.isclass(kind)}
+    assert max(counts.values()) <= 14, counts

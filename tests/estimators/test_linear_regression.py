@@ -11,7 +11,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skldp import MCMC, BoundedScaler, LDPBayesLinearRegression
+from skldp import MCMC, BoundedScaler, LaplaceApproximation, LDPBayesLinearRegression, Moments, RegressionPrior
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, MomentProtocol, Protocol, RecordProtocol
 from tests.flat import build
@@ -415,3 +415,23 @@ def test_records_out_of_bounds_are_clipped_and_not_refused():
 
 def test_repr_of_a_simulation_without_noise():
     assert "no privacy" in repr(regression(epsilon=np.inf)) and "no privacy" not in repr(regression())
+
+
+def test_parts_of_an_estimator_can_be_searched_over():
+    model = LDPBayesLinearRegression(epsilon=20.0, prior=RegressionPrior(coef="normal"), mechanism=Moments(),
+                                     inference=MCMC(n_draws=4000), random_state=0)
+    copy = clone(model).set_params(prior__coef_scale=0.3, mechanism__y_weight=0.5, inference__n_draws=5)
+    assert (copy.prior.coef_scale, copy.mechanism.y_weight, copy.inference.n_draws) == (0.3, 0.5, 5)
+    assert (model.prior.coef_scale, model.mechanism.y_weight, model.inference.n_draws) == ("auto", "auto", 4000)
+    search = GridSearchCV(model.set_params(inference=LaplaceApproximation()), {"prior__coef_scale": [1e-4, 1.0]}, cv=2)
+    assert search.fit(X[:4000], Y[:4000]).best_params_ == {"prior__coef_scale": 1.0}
+    assert "coef_scale=1.0" in repr(search.best_estimator_)
+
+
+def test_the_prior_of_the_paper():
+    model = LDPBayesLinearRegression(prior=RegressionPrior.paper(), data_norm=2.0, bounds_y=(-4, 4))
+    protocol = model.protocol(2)
+    priors = model._models(protocol.aggregate(np.empty((0, protocol.width), dtype=int)))[0].coordinates.priors
+    assert priors.coef.scale == pytest.approx(5**0.5 * 2.0 / 4.0) and not priors.coef.learns_scale
+    assert priors.covariance.scale_prior.scale == pytest.approx(2.5 / 2.0)
+    assert priors.covariance.correlation_prior.exponent == pytest.approx((2 + 2 * 2.0 - 1) / 2)
