@@ -526,22 +526,6 @@ def test_order_of_the_rows_changes_no_bit(link):
 # ---- Both models
 
 @pytest.mark.parametrize("kind", KINDS)
-@with_and_without
-def test_batch_equals_single_walkers(kind, intercept):
-    model = model_of(aggregate_of(kind, 3, intercept), kind, intercept)
-    theta = points(model, 6)
-    exact, (value, gradient) = model.log_density(theta), model.approximation.gradient(theta)
-    natural = model.constrain(theta)
-    for i in range(6):
-        one_value, one_gradient = model.approximation.gradient(theta[i:i + 1])
-        np.testing.assert_allclose(model.log_density(theta[i:i + 1])[0], exact[i], rtol=1e-12)
-        np.testing.assert_allclose(one_value[0], value[i], rtol=1e-12)
-        np.testing.assert_allclose(one_gradient[0], gradient[i], rtol=1e-8, atol=1e-8)
-        for name, values in model.constrain(theta[i:i + 1]).items():
-            np.testing.assert_allclose(values[0], natural[name][i], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_log_densities_of_cohorts_add(kind):
     one = aggregate_of(kind, 2, True, 4000, epsilon=9.0)
     other = aggregate_of(kind, 2, True, 50, seed=1, epsilon=0.7)
@@ -554,38 +538,12 @@ def test_log_densities_of_cohorts_add(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@with_and_without
-def test_zero_reports_give_the_prior(kind, intercept):
-    protocol = protocol_of(kind, 2, intercept)
-    model = model_of(protocol.aggregate(np.empty((0, protocol.width), dtype=int)), kind, intercept)
-    theta = points(model)
-    expected = [Point.of(t, model).log_prior() for t in theta]
-    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(np.diff(model.approximation.log_density(theta)), np.diff(expected), atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_cohort_without_reports_changes_nothing(kind):
     one, other = aggregate_of(kind, 2, True, epsilon=1.0), protocol_of(kind, 2, True, epsilon=3.0)
     both = model_of(one + other.aggregate(np.empty((0, other.width), dtype=int)), kind, True)
     alone = model_of(one, kind, True)
     theta = points(both)
     np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(alone.log_density(theta)), rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@with_and_without
-def test_natural_parameters_are_in_the_units_of_the_data(kind, intercept):
-    protocol = protocol_of(kind, 2, intercept, data_norm=4.0)
-    model = model_of(protocol.aggregate(protocol._randomize(np.zeros((9, 2)), np.ones(9), 0)), kind, intercept)
-    theta = points(model)
-    natural = model.constrain(theta)
-    for i, point in enumerate(Point.of(t, model) for t in theta):
-        np.testing.assert_allclose(natural["coef"][i], point.coef / 4)
-        np.testing.assert_allclose(natural["covariance"][i], 16 * point.covariance)
-        assert ("intercept" in natural) == intercept
-        if intercept:
-            assert natural["intercept"][i] == pytest.approx(point.intercept)
 
 
 @pytest.mark.parametrize("kind", KINDS)
