@@ -138,7 +138,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         return validate_data(self, X, y, dtype=np.float64, reset=False, **options)
 
     def _server(self, protocol, n_rounds):
-        return GradientServer(protocol, learning_rate=self.learning_rate, eta0=self.eta0, power_t=self.power_t,
+        return GradientServer(protocol, learning_rate=self.learning_rate, eta0=self.eta0,
                               average=self.average, n_rounds=n_rounds)
 
     def _adopt(self, server):

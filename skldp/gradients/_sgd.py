@@ -43,8 +43,6 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     eta0 : float, default=1.0
         Scale of the steps, in coordinates where x has norm at most 1. With "optimal" it is approximately the norm of
         the noise in the model.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
     clip_norm : float, default=1.0
         Public norm to which gradients are clipped; the noise is proportional to it. The norm of the logistic gradient
         is at most that of the row (with the constant), and half of that at the start: 0.5 clips little and halves the
@@ -104,7 +102,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  mechanism: str = "gaussian", group_size: int | str = "auto", learning_rate: str = "optimal",
-                 eta0: float = 1.0, power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False,
+                 eta0: float = 1.0, clip_norm: float = 1.0, average: bool = False,
                  fit_intercept: bool = True, random_state: Any = None, progress: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -114,7 +112,6 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         self.group_size = group_size
         self.learning_rate = learning_rate
         self.eta0 = eta0
-        self.power_t = power_t
         self.clip_norm = clip_norm
         self.average = average
         self.fit_intercept = fit_intercept
@@ -241,7 +238,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
     ----------
     epsilon, delta, data_norm, mechanism, group_size, learning_rate
         As in :class:`LDPSGDClassifier`.
-    power_t, clip_norm, average, fit_intercept, random_state, progress
+    clip_norm, average, fit_intercept, random_state, progress
         As in :class:`LDPSGDClassifier`.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response; responses are clipped to it.
@@ -284,7 +281,7 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
                  bounds_y: tuple[float, float] = (-1, 1), mechanism: str = "gaussian",
                  group_size: int | str = "auto", learning_rate: str = "optimal", eta0: float = 0.3,
-                 power_t: float = 0.5, clip_norm: float = 1.0, average: bool = False, fit_intercept: bool = True,
+                 clip_norm: float = 1.0, average: bool = False, fit_intercept: bool = True,
                  random_state: Any = None, progress: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -294,7 +291,6 @@ class LDPSGDRegressor(RegressorMixin, BaseLDPSGD):
         self.group_size = group_size
         self.learning_rate = learning_rate
         self.eta0 = eta0
-        self.power_t = power_t
         self.clip_norm = clip_norm
         self.average = average
         self.fit_intercept = fit_intercept

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation._door import is_row
-from skldp._validation._parameters import check_choice, check_integer, check_positive, check_real
+from skldp._validation._parameters import check_choice, check_integer, check_positive
 from skldp.protocols._base import Protocol
 from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._gradient_protocol import GradientProtocol
@@ -19,7 +19,7 @@ def _constant(server, number, n_reports):
 
 
 def _invscaling(server, number, n_reports):
-    return server.eta0 / number**server.power_t
+    return server.eta0 / math.sqrt(number)
 
 
 def _optimal(server, number, n_reports):
@@ -95,8 +95,6 @@ class GradientServer:
         Schedule of the step sizes, see Notes.
     eta0 : float, default=1.0
         Scale of the steps.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
     average : bool or int, default=False
         Whether the result is the mean of the models after all rounds; an integer above 1 starts the mean after that
         many reports. The model that is sent to clients is always the current one.
@@ -118,7 +116,7 @@ class GradientServer:
     the group's decoded reports and
 
     - "constant": :math:`\eta_t = \eta_0`;
-    - "invscaling": :math:`\eta_t = \eta_0/t^{p}`, p = ``power_t``;
+    - "invscaling": :math:`\eta_t = \eta_0/\sqrt t`;
     - "optimal": :math:`\eta_t = \min(1/L,\ \eta_0/\sqrt{v_t\max(T, t)})` with
       :math:`v_t = (C^2 + m\tau^2)/n_t` for :math:`n_t` reports of m entries, clipped to norm C, with noise variance
       :math:`\tau^2`, and L the largest curvature of a client's loss. This step minimises the bound on the regret of
@@ -149,12 +147,11 @@ class GradientServer:
     (True, 10000)
     """
 
-    def __init__(self, protocol, *, learning_rate="optimal", eta0=1.0, power_t=0.5, average=False, n_rounds=None):
+    def __init__(self, protocol, *, learning_rate="optimal", eta0=1.0, average=False, n_rounds=None):
         check_choice(learning_rate, "learning_rate", SCHEDULES)
         self.protocol = protocol
         self.learning_rate = learning_rate
         self.eta0 = check_positive(eta0, "eta0")
-        self.power_t = check_real(power_t, "power_t")
         self.average = average if isinstance(average, (bool, np.bool_)) else check_integer(average, "average", 0)
         self.n_rounds = 1 if n_rounds is None else check_integer(n_rounds, "n_rounds", 1)
         self.theta = np.zeros(protocol.dimension)

@@ -275,11 +275,11 @@ def test_one_step_by_hand():
 
 def test_schedules_by_hand():
     protocol = GradientProtocol(n_features=3)
-    steps = {name: GradientServer(protocol, learning_rate=name, eta0=0.3, power_t=0.25, n_rounds=9).step_size
+    steps = {name: GradientServer(protocol, learning_rate=name, eta0=0.3, n_rounds=9).step_size
              for name in ("constant", "invscaling", "optimal")}
     variance = 1 + 4 * protocol.randomizer.noise_variance
     assert steps["constant"](5, 10) == 0.3
-    assert steps["invscaling"](16, 10) == pytest.approx(0.15)
+    assert steps["invscaling"](16, 10) == pytest.approx(0.075)
     assert steps["optimal"](1, 10) == pytest.approx(0.3 / math.sqrt(9 * variance / 10))
     assert steps["optimal"](25, 10) == pytest.approx(0.3 / math.sqrt(25 * variance / 10))
     assert steps["optimal"](1, 10**9) == pytest.approx(1 / protocol.smoothness) == pytest.approx(2.0)
@@ -303,7 +303,7 @@ def test_averages_by_hand():
 
 @pytest.mark.parametrize("changes, message", [
     ({"learning_rate": "adaptive"}, "learning_rate must be one of"), ({"eta0": 0}, "eta0 must be positive"),
-    ({"power_t": "a"}, "power_t must be"), ({"average": 0.5}, "average must be"), ({"n_rounds": 0}, "n_rounds must be"),
+    ({"average": 0.5}, "average must be"), ({"n_rounds": 0}, "n_rounds must be"),
 ])
 def test_the_server_checks_its_parameters(changes, message):
     with pytest.raises(InvalidParameterError, match=message):

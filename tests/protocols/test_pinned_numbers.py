@@ -277,8 +277,8 @@ def test_steps_of_a_server():
 def test_step_sizes():
     protocol = GradientProtocol(epsilon=1.0, n_features=2)
     variance = protocol.report_variance
-    power = GradientServer(protocol, learning_rate="invscaling", eta0=3.0, power_t=0.25)
-    assert power.step_size(16, 5) == pytest.approx(1.5)
+    power = GradientServer(protocol, learning_rate="invscaling", eta0=3.0)
+    assert power.step_size(16, 5) == pytest.approx(0.75)
     for n_rounds, number, rounds in ((None, 1, 1), (None, 3, 3), (1, 1, 1), (10, 3, 10), (10, 20, 20)):
         server = GradientServer(protocol, eta0=0.1, n_rounds=n_rounds)
         assert server.step_size(number, 50) == pytest.approx(0.1 / math.sqrt(variance / 50 * rounds))
