@@ -151,3 +151,16 @@ def test_snooker_handles_walkers_at_the_same_position():
     with np.errstate(all="ignore"):
         sampler.run_mcmc(np.ones((16, 2)), 5, skip_initial_state_check=True)
     assert (sampler.get_chain() == 1).all()
+
+
+def test_a_trajectory_can_be_reversed():
+    """Negate the momentum at its end, and it returns to its start: what makes the accept step exact."""
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=0.3)
+    rng = np.random.default_rng(0)
+    start, momentum = rng.normal(size=(2, 5, 3))
+    there, back = np.random.RandomState(1), np.random.RandomState(1)
+    end, after, gradient, finite = move._trajectory(start, momentum, move.gradient(start) @ move._root, there)
+    assert finite.all() and np.abs(end - start).min(axis=1).max() > 0.01
+    again, reversed_momentum, _, _ = move._trajectory(end, -after, gradient, back)
+    np.testing.assert_allclose(again, start, atol=1e-12)
+    np.testing.assert_allclose(reversed_momentum, -momentum, atol=1e-12)
