@@ -119,4 +119,6 @@ class LabelledRecord(Mechanism):
         reports = np.asarray(reports)
         if not has_width(reports, self.width):
             return np.zeros(len(reports), dtype=bool)
-        return self.vector.valid(reports[:, :-1]) & self.label.valid(reports[:, -1])
+        # Contiguous: NumPy 2.0.0 crashes where it compares a slice with an integer beyond the range of its dtype.
+        vectors, labels = np.ascontiguousarray(reports[:, :-1]), np.ascontiguousarray(reports[:, -1])
+        return self.vector.valid(vectors) & self.label.valid(labels)

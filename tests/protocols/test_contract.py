@@ -313,6 +313,9 @@ def test_reports_out_of_range_are_listed_in_the_error_or_dropped(case):
     empty = case.aggregate(reports[[3, 37]], on_invalid="drop")
     assert (empty.n_reports, empty.n_rejected) == (0, 2)
     assert not protocol.check(np.full((2, protocol.width), 2**64 - 1, dtype=np.uint64)).any()
+    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32):  # of any range, wider or narrower
+        same = np.full((3, protocol.width), np.iinfo(dtype).max, dtype=dtype)
+        np.testing.assert_array_equal(protocol.check(same), protocol.check(same.astype(np.int64)))
     with pytest.raises(InvalidParameterError, match='"raise" or "drop"'):
         case.aggregate(case.reports, on_invalid="ignore")
 
