@@ -198,3 +198,14 @@ def test_project_on_simplex_is_the_nearest_point():
         others = rng.dirichlet(np.ones(5), size=500)
         distance = np.linalg.norm(others - estimate, axis=1)
         assert np.linalg.norm(projected - estimate) <= distance.min() + 1e-12
+
+
+def test_exact_needs_the_rows_of_every_cohort():
+    model = LDPHistogram(categories=range(8), mechanism="oue", likelihood="exact", inference="laplace", random_state=0)
+    records = np.arange(8)[:, None]
+    kept, other = model.aggregate(model.privatize(records)), model.protocol().with_epsilon(2.0)
+    counted = other.aggregate(other._randomize(records, None, 1))
+    with pytest.raises(InvalidParameterError, match="kept their counts only"):
+        model.fit_reports(kept + counted)
+    rows = other.aggregate(other._randomize(records, None, 1), keep_rows=True)
+    assert model.fit_reports(kept + rows).likelihood_ == "exact"

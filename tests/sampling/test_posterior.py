@@ -3,6 +3,8 @@
 import builtins
 import dataclasses
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -122,6 +124,15 @@ def test_to_arviz(posterior):
     data = posterior.to_arviz()
     np.testing.assert_array_equal(data["posterior"]["coef"].values, posterior.draws["coef"])
     assert dict(data["posterior"].sizes)["chain"] == posterior.draws["coef"].shape[0]
+
+
+@pytest.mark.parametrize("version, groups", [("0.19.1", False), ("0.21.0", False), ("1.0.0", True), ("12.3", True)])
+def test_to_arviz_of_either_generation(posterior, monkeypatch, version, groups):
+    """ArviZ 1.0 takes a dict of groups where earlier ones have a keyword for each."""
+    calls = types.SimpleNamespace(__version__=version, from_dict=lambda *args, **kwargs: (args, kwargs))
+    monkeypatch.setitem(sys.modules, "arviz", calls)
+    group = {"posterior": posterior.draws}
+    assert posterior.to_arviz() == (((group,), {}) if groups else ((), group))
 
 
 def test_summary_of_selected_parameters():

@@ -306,6 +306,12 @@ def test_moment_density_is_the_gaussian_with_the_full_precision(intercept, d):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
 
 
+def test_information_is_the_precision_of_an_entry_of_the_mean():
+    """An off-diagonal entry of x x' is sent times the root of two, with noise of the mechanism's variance."""
+    part, = LogisticMomentModel(aggregate_of("sphere", 2, True, 300)).likelihoods
+    assert part.information == pytest.approx(1 / (part.noise / 2 / 300))
+
+
 @with_and_without
 def test_moment_density_without_noise_is_accurate(intercept):
     aggregate = aggregate_of("sphere", 2, intercept, 2000, epsilon=np.inf)
