@@ -93,6 +93,7 @@ SIGNS_OF_NOISE = {
 
 
 @everyone
+@pytest.mark.filterwarnings("ignore:The ledger could not see")  # idle workers of other tests may still be ending
 def test_the_default_budget_is_one_and_is_what_is_spent(cls):
     perturber = make(cls, random_state=0)
     X = np.full((40_000, 1), "red") if cls in CATEGORIES else np.zeros((40_000, 1))
