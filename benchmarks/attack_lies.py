@@ -26,7 +26,7 @@ from _timing import print_header, print_table
 from threadpoolctl import threadpool_limits
 
 from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGaussian, LDPHistogram
-from skldp.analysis.report_checks._check import WARNING_LEVEL, check_rows
+from skldp.analysis.report_checks._check import WARNING_LEVEL, check_aggregate
 from skldp.exceptions import InvalidReportError
 from skldp.protocols import Aggregate, GradientProtocol
 from skldp.protocols._tallies import PairTally, RowTally, Tally
@@ -117,7 +117,8 @@ def honest(n_collections, largest):
             protocol = case.protocol.with_epsilon(EPSILONS[number % 3])
             kind, n = DATA[number // 3 % len(DATA)], sizes[number // 15 % len(sizes)]
             try:
-                p_values.append(check_rows(protocol, reports_of(case, protocol, kind, n, rng)).p_value)
+                reports = reports_of(case, protocol, kind, n, rng)
+                p_values.append(check_aggregate(protocol.aggregate(reports), reports).p_value)
             except InvalidReportError:  # unary encoding refuses one of 1e9 honest reports
                 continue
         below = {f"below {level:g}": np.mean(np.array(p_values) <= level) for level in LEVELS}
@@ -225,7 +226,8 @@ def power(n_reports, n_repeats):
                 n_fakes = round(share * n_reports)
                 lies = forged(case, lie, reports, worst, n_fakes, rng).astype(reports.dtype)
                 start = time.perf_counter()
-                check = check_rows(case.protocol, np.concatenate([reports[n_fakes:], lies]))
+                mixed = np.concatenate([reports[n_fakes:], lies])
+                check = check_aggregate(case.protocol.aggregate(mixed), mixed)
                 seconds.append(time.perf_counter() - start)
                 found[lie, share].append(check.p_value < WARNING_LEVEL)
         for lie in LIES:
