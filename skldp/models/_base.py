@@ -28,7 +28,8 @@ class Model(ABC):
         Model of the same parameters that has a gradient and is close to this one near the mode. The search for the
         mode uses it.
     coordinates : object or None
-        Map from theta to the parameters, if the model has a choice of coordinates.
+        Map from theta to the parameters, if it depends on the reports. Its method ``convert`` returns its coordinates
+        of points in other coordinates.
     report_log_likelihoods : callable or None
         Maps a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
 
@@ -71,6 +72,6 @@ class Model(ABC):
     def constrain(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         """Return the natural parameters by name, each of shape (n_walkers, ...), in the units of the data."""
 
-    def reparametrised(self) -> "Model":
-        """Return the same model in the coordinates that suit trajectories: itself if it has only one choice."""
+    def in_coordinates_of(self, other: "Model") -> "Model":
+        """Return the same model in the coordinates of another one: itself if coordinates never depend on reports."""
         return self

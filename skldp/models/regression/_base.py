@@ -1,13 +1,14 @@
 """Base classes of the regression models: coordinates, units, and a sum of likelihoods."""
 
 import copy
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
 
 from skldp.models._base import Model
-from skldp.models.regression._coordinates import evaluate_within_bounds
+from skldp.models.regression._coordinates import T_FREEDOM
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,12 @@ class RegressionModel(Model):
         """Number of unconstrained parameters."""
         return self.coordinates.n_params
 
-    def in_coordinates(self, coordinates):
-        """Return the same model in other coordinates."""
-        other = copy.copy(self)
-        other.coordinates = coordinates
-        if self.approximation is not None:
-            other.approximation = self.approximation.in_coordinates(coordinates)
-        return other
+    def in_coordinates_of(self, other):
+        """Return the same model in the coordinates of another one."""
+        model = copy.copy(self)
+        model.coordinates = other.coordinates
+        vars(model).pop("approximation", None)
+        return model
 
     def constrain(self, theta):
         """Return the natural parameters by name, in the units of the data."""
@@ -55,16 +55,50 @@ class RegressionModel(Model):
         if point.intercept is not None:
             params["intercept"] = units.y_offset + units.y * point.intercept
         if point.sigma is not None:
-            params["sigma"] = units.y * np.abs(point.sigma)
+            params["sigma"] = units.y * point.sigma
         params["covariance"] = units.x**2 * point.covariance
+        if point.x_mean is not None:
+            params["x_mean"] = units.x * point.x_mean
         return params
+
+    def prior_coef_std(self, covariance):
+        """Return the prior standard deviations of the coefficients given covariances of x, shape (n, d, d)."""
+        priors, units = self.coordinates.priors, self.units
+        order = np.arange(covariance.shape[1])
+        inverse = priors.explained_weight / units.x**2 * covariance
+        inverse[:, order, order] += priors.ridge
+        variances = np.diagonal(np.linalg.inv(inverse), axis1=1, axis2=2)
+        if priors.learns_coef_scale:
+            variances = T_FREEDOM / (T_FREEDOM - 2) * variances
+        return priors.coef_scale * units.y / units.x * np.sqrt(variances)
 
     def log_density(self, theta):
         """Return the log-density of unconstrained parameters, shape (n_walkers,)."""
         return self._within_bounds(self._evaluate, theta, False)[0]
 
     def _within_bounds(self, evaluate, theta, with_gradient):
-        return evaluate_within_bounds(evaluate, theta, with_gradient, self.coordinates.largest_scale)
+        """Return a log-density and its gradient; the log-density is -inf beyond the limits or where it is NaN."""
+        beyond = ~(np.abs(theta) < self.coordinates.limits).all(axis=1)
+        if beyond.any():
+            theta = np.where(beyond[:, None], 0.1, theta)
+        with np.errstate(all="ignore"):
+            try:
+                value, gradient = evaluate(theta, with_gradient)
+            except np.linalg.LinAlgError:
+                value, gradient = self._evaluate_singly(evaluate, theta, with_gradient)
+        return np.where(beyond | np.isnan(value), -np.inf, value), gradient
+
+    @staticmethod
+    def _evaluate_singly(evaluate, theta, with_gradient):
+        """Evaluate walkers one by one; where a matrix is singular in floating point, the density is zero."""
+        value, gradient = np.full(len(theta), -np.inf), np.zeros_like(theta) if with_gradient else None
+        for i in range(len(theta)):
+            with suppress(np.linalg.LinAlgError):
+                one = evaluate(theta[i:i + 1], with_gradient)
+                value[i] = one[0][0]
+                if gradient is not None:
+                    gradient[i] = one[1][0]
+        return value, gradient
 
     def _evaluate(self, theta, with_gradient):
         """Return the log-density and its gradient; the gradient is None unless ``with_gradient``."""
@@ -79,7 +113,7 @@ class Approximation(RegressionModel):
     Parameters
     ----------
     model : RegressionModel
-        The exact model, in plain coordinates.
+        The exact model.
     start : ndarray of shape (n_params,)
         Start of the search for the pilot estimate.
     n_rounds : int
@@ -98,7 +132,7 @@ class Approximation(RegressionModel):
 
     def initial(self):
         """Return the pilot estimate."""
-        return self.coordinates.from_plain(self.pilot[None])[0]
+        return self.pilot
 
     def gradient(self, theta):
         """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""

@@ -1,43 +1,64 @@
-"""Unconstrained coordinates and priors of the regressions."""
+"""Unconstrained coordinates of the regressions, and their priors."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from skldp.models.regression._covariance import CovarianceCoordinates
+from skldp.models.regression._covariance import CovarianceCoordinates, matvec
 
-_MAX_COORDINATE = 1e4  # in scales of the prior; the density is set to zero beyond it
+T_FREEDOM = 3.0
+_MEAN_SCALE = 0.05, np.log(10.0) / 2  # median of the learned scale of the means, standard deviation of its logarithm
+# The density is set to zero beyond these: they keep diverging trajectories from overflow.
+_MAX_RESIDUAL, _MAX_LOG, _MAX_LOG_SCALE = 1e4, 30.0, 8.0
+_TINY = 1e-300
+_LEAST = 1e-12  # share of c^2 that is added to P, so that it is positive definite in floating point
 
 
 @dataclass(frozen=True)
 class Priors:
-    """Priors of the parameters of a regression, in public units: x of norm 1, responses between -1 and 1.
+    r"""Priors of the parameters of a regression, in public units: x of norm 1, responses between -1 and 1.
+
+    Coefficients have the prior :math:`\theta | \Sigma, s \sim N(0, g^2s^2K^{-1})`, :math:`K = k\Sigma + rI`. If s is
+    learned, :math:`1/s^2` is a chi square variable with three degrees of freedom, divided by three, and coefficients
+    have a multivariate t distribution. Otherwise s is 1.
 
     Parameters
     ----------
-    coef : NormalPrior or StudentPrior
-        Prior of the coefficients.
+    coef_scale : float
+        The scale g.
+    explained_weight, ridge : float
+        The weights k and r in K.
+    learns_coef_scale : bool
+        Whether s is learned.
     intercept_scale : float
         Prior standard deviation of the intercept.
-    covariance : CovarianceCoordinates
-        Coordinates of the scales and correlations of x, with their priors.
-    mean : NormalPrior or LearnedMeans
-        Prior of the means of x.
+    scales : HalfNormalScales or LearnedScales
+        Prior of the standard deviations of x.
+    lkj_eta : float
+        Parameter of the LKJ prior of the correlations of x.
+    mean_scale : float or None
+        Prior standard deviation of the means of x. If None, it is learned: its logarithm is normal, with 95 % of the
+        probability between R/200 and R/2.
     sigma_scale : float or None
         Scale of the half-normal prior of the residual standard deviation; None if the model has no such parameter.
     """
 
-    coef: Any
+    coef_scale: float
+    explained_weight: float
+    ridge: float
+    learns_coef_scale: bool
     intercept_scale: float
-    covariance: CovarianceCoordinates
-    mean: Any
+    scales: Any
+    lkj_eta: float
+    mean_scale: float | None
     sigma_scale: float | None = None
 
 
 class RegressionCoordinates:
-    """Plain coordinates: coefficients, covariance of x, mean of x and intercept (if there is one), residual sigma.
+    r"""Coordinates in which coefficients, intercept and means of x are standardised residuals.
 
     Parameters
     ----------
@@ -45,51 +66,105 @@ class RegressionCoordinates:
         Priors of all parameters.
     has_intercept : bool
         Whether there is an intercept, and a mean of x.
+    reported : ReportedMoments
+        Estimated moments of (x, y), on which nothing but the choice of coordinates depends.
+    slope : float, default=1.0
+        Approximate ratio of the covariance of x and y to :math:`\Sigma\theta`, if y is not linear.
+    centre : float or None, default=None
+        Estimate :math:`\mu` of :math:`\alpha + \theta^Tm`; by default the reported mean of y.
+
+    Notes
+    -----
+    Given :math:`\Sigma`, the mean m and the scale s, coefficients are nearly normal: the prior has the precision
+    :math:`K/(gs)^2`, and the reports determine :math:`\Sigma\theta` with an inverse variance :math:`c^2`. So
+
+    .. math:: P = \frac{K}{g^2s^2} + c^2\Sigma^2, \qquad \theta = P^{-1}c^2\Sigma(b - \bar ym) + P^{-1/2}z,
+
+    and z is nearly standard normal, whatever the reports say and however singular :math:`\Sigma` is. K, P and
+    :math:`\Sigma` have the same eigenvectors, so that all of this takes one eigendecomposition of :math:`\Sigma`. The
+    same is done for the mean, with the precision :math:`p = 1/s_m^2 + c_m^2`, and for the intercept given
+    :math:`\theta` and m, with a constant precision :math:`q = 1/s_\alpha^2 + c_\alpha^2`:
+
+    .. math:: m = \frac{c_m^2\hat m}p + \frac{z_m}{\sqrt p}, \qquad
+              \alpha = \frac{c_\alpha^2(\mu - \theta^Tm)}q + \frac{z_\alpha}{\sqrt q}.
+
+    The residual variance has the residual :math:`z_\sigma`, through a map to positive numbers. With
+    :math:`1/e^2 = 1/s_\sigma^4 + c_\sigma^2` and V the reported variance of y,
+
+    .. math:: \sigma^2 = e\log(1 + e^a), \qquad a = e c_\sigma^2(V - \theta^T\Sigma\theta) + z_\sigma,
+
+    which is nearly ea where the line leaves much of the variance unexplained. Learned scales are
+    coordinates as well: :math:`\log s`, and :math:`\log s_m` in prior standard deviations. The remaining ones are those
+    of :class:`CovarianceCoordinates`.
     """
 
-    def __init__(self, priors, has_intercept):
+    def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None):
         self.priors, self.has_intercept = priors, bool(has_intercept)
-        self.n_features = d = priors.covariance.n_features
-        sizes = [d, priors.covariance.n_params, d * self.has_intercept, int(self.has_intercept),
-                 int(priors.sigma_scale is not None)]
+        response = _clip(reported.mean[-1], reported.response_information)
+        self.response = response / slope  # y
+        self.cross = _clip(reported.second[:-1, -1], reported.cross_information) / slope  # b
+        self.centre = response if centre is None else centre  # mu
+        self.x_mean = _clip(reported.mean[:-1], reported.mean_information)
+        self.cross_information = slope**2 * reported.cross_information  # c^2
+        self.centre_information = slope**2 * reported.response_information
+        self.mean_information = reported.mean_information
+        self.variance = _clip(reported.covariance[-1, -1], reported.cross_information)  # V
+        if priors.sigma_scale is not None:
+            information = 0.5 * reported.cross_information  # svec multiplies off the diagonal by the root of two
+            self.variance_error = (priors.sigma_scale**-4.0 + information) ** -0.5  # e
+            self.variance_share = self.variance_error**2 * information
+        self.n_features = d = len(self.cross)
+        order = pivot_order(reported.covariance[:-1, :-1])
+        self.matrix = CovarianceCoordinates(d, priors.scales, priors.lkj_eta, order)
+        learns_mean_scale = self.has_intercept and priors.mean_scale is None
+        sizes = [d, self.matrix.n_params, d * self.has_intercept, int(self.has_intercept),
+                 int(priors.sigma_scale is not None), int(priors.learns_coef_scale), int(learns_mean_scale)]
+        self.limits = np.repeat([_MAX_RESIDUAL, _MAX_LOG, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_LOG_SCALE,
+                                 _MAX_LOG], sizes)
         ends = np.cumsum(sizes).tolist()
         self.pieces, self.n_params = [slice(end - size, end) for end, size in zip(ends, sizes)], ends[-1]
-
-    @property
-    def largest_scale(self):
-        """Largest scale among the priors."""
-        return max(1.0, self.priors.coef.scale)
 
     def expand(self, theta):
         """Return the parameters at coordinates of shape (n_walkers, n_params)."""
         return RegressionPoint(self, *(theta[:, piece] for piece in self.pieces))
 
-    def to_plain(self, theta):
-        """Return the plain coordinates of points; here the points themselves."""
+    def convert(self, theta, other):
+        """Return these coordinates of points in other coordinates of the same parameters."""
+        point = other.expand(theta)
+        return self.of_parameters(point.coef, point.covariance, point.x_mean, point.intercept, point.sigma)
+
+    def start(self, covariance):
+        """Return the coordinates of conditional means given a covariance of x, shape (n_params,)."""
+        theta = np.zeros(self.n_params)
+        theta[self.pieces[1]] = self.matrix.coordinates(covariance[None])[0]
         return theta
 
-    def from_plain(self, theta):
-        """Return these coordinates of points in plain coordinates; here the points themselves."""
+    def of_parameters(self, coef, covariance, x_mean=None, intercept=None, sigma=None):
+        """Return the coordinates of given parameters, with the most likely values of learned scales."""
+        theta, priors = np.zeros((len(coef), self.n_params)), self.priors
+        z, matrix, mean, constant, residual, log_scale, mean_scale = self.pieces
+        theta[:, matrix] = self.matrix.coordinates(covariance)
+        if priors.learns_coef_scale:
+            explained = np.vecdot(coef, priors.explained_weight * matvec(covariance, coef) + priors.ridge * coef)
+            square = (T_FREEDOM + explained / priors.coef_scale**2) / (T_FREEDOM + self.n_features)
+            theta[:, log_scale] = 0.5 * np.log(square)[:, None]
+        if mean_scale.stop > mean_scale.start:
+            size = np.sqrt(np.mean(x_mean**2, axis=1, keepdims=True) + _MEAN_SCALE[0] ** 2 / 100)
+            theta[:, mean_scale] = np.log(size / _MEAN_SCALE[0]) / _MEAN_SCALE[1]
+        # Residuals of zero give the conditional means, from which the residuals follow.
+        if self.has_intercept:
+            point = self.expand(theta)
+            theta[:, mean] = (x_mean - point.x_mean) * np.sqrt(point.mean_precision)
+        point = self.expand(theta)
+        theta[:, z] = point.root_times(coef - point.coef)
+        if self.has_intercept:
+            point = self.expand(theta)
+            theta[:, constant] = ((intercept - point.intercept) * np.sqrt(point.intercept_precision))[:, None]
+        if priors.sigma_scale is not None:
+            ratio = np.maximum(sigma**2, _TINY) / self.variance_error
+            argument = ratio + np.log(-np.expm1(-ratio))  # the inverse of log(1 + exp)
+            theta[:, residual] = (argument - self.expand(theta).argument)[:, None]
         return theta
-
-    def clip_mean(self, estimate):
-        """Return an estimate of the mean of x, clipped to three prior standard deviations and to half the norm."""
-        most = min(0.5, 3 * self.priors.mean.scale)
-        return np.clip(estimate, -most, most)
-
-    def prior_start(self):
-        """Return a starting point for the case without reports."""
-        return self.start(np.full(self.n_features, 0.01), np.eye(self.n_features) / (4 * self.n_features), sigma=0.1)
-
-    def start(self, coef, covariance, x_mean=None, intercept=0.0, sigma=None):
-        """Return the coordinates of given parameters."""
-        x_mean = np.zeros(self.n_features) if x_mean is None else x_mean
-        values = [coef, self.priors.covariance.coordinates(covariance), x_mean, [intercept], [sigma]]
-        theta = np.empty(self.pieces[-1].stop)
-        for piece, value in zip(self.pieces, values):
-            if piece.stop > piece.start:
-                theta[piece] = value
-        return self.from_plain(theta[None])[0]
 
 
 class RegressionPoint:
@@ -101,68 +176,184 @@ class RegressionPoint:
     covariance : ndarray of shape (n_walkers, d, d)
     x_mean : ndarray of shape (n_walkers, d) or None
     intercept, sigma : ndarray of shape (n_walkers,) or None
-        Sigma is signed; the data identify only its absolute value.
     """
 
-    def __init__(self, coordinates, coef, matrix, x_mean, intercept, sigma):
-        self.coordinates, self.priors, self.coef = coordinates, coordinates.priors, coef
-        self.matrix = self.priors.covariance.expand(matrix)
+    def __init__(self, coordinates, z, matrix, mean, constant, sigma, log_scale, mean_scale):
+        self.coordinates, self.priors, self.z = coordinates, coordinates.priors, z
+        self.residuals = mean, constant
+        priors = coordinates.priors
+        self.matrix = coordinates.matrix.expand(matrix)
         self.covariance = self.matrix.covariance
-        self.x_mean = x_mean if coordinates.has_intercept else None
-        self.intercept = intercept[:, 0] if coordinates.has_intercept else None
-        self.sigma = None if self.priors.sigma_scale is None else sigma[:, 0]
+        self.x_mean: Any = None
+        self.intercept: Any = None
+        self.sigma: Any = None
+        target = coordinates.cross
+        if coordinates.has_intercept:
+            self.mean_scale = mean_scale
+            scale = _MEAN_SCALE[0] * np.exp(_MEAN_SCALE[1] * mean_scale) if mean_scale.size else priors.mean_scale
+            self.mean_prior_precision = np.broadcast_to(scale, (len(z), 1)) ** -2.0
+            self.mean_precision = self.mean_prior_precision + coordinates.mean_information  # p
+            self.x_mean = coordinates.mean_information * coordinates.x_mean / self.mean_precision
+            self.x_mean = self.x_mean + mean / np.sqrt(self.mean_precision)
+            target = target - coordinates.response * self.x_mean  # b - y m
+        self._expand_coef(target, log_scale[:, 0] if log_scale.size else np.zeros(len(z)))
+        if coordinates.has_intercept:
+            self.intercept_precision = priors.intercept_scale**-2.0 + coordinates.centre_information  # q
+            self.share = coordinates.centre_information / self.intercept_precision
+            self.intercept = self.share * (coordinates.centre - np.vecdot(self.coef, self.x_mean))
+            self.intercept = self.intercept + constant[:, 0] / np.sqrt(self.intercept_precision)
+        if priors.sigma_scale is not None:
+            explained = np.vecdot(self.values, self.rotated_coef**2)
+            left = coordinates.variance_share * (coordinates.variance - explained) / coordinates.variance_error
+            self.argument = left + sigma[:, 0]  # a
+            self.sigma = np.sqrt(coordinates.variance_error * np.logaddexp(0.0, self.argument))
+
+    def _expand_coef(self, target, log_scale):
+        r"""Compute the coefficients in the eigenbasis of :math:`\Sigma`, in which K and P are diagonal."""
+        priors, information = self.priors, self.coordinates.cross_information
+        self.log_scale = log_scale
+        self.values, self.vectors = np.linalg.eigh(self.covariance)
+        self.inverse_square = np.exp(-2 * self.log_scale)[:, None] / priors.coef_scale**2  # 1 / (g s)^2
+        self.k_values = priors.explained_weight * np.abs(self.values) + priors.ridge  # eigenvalues of K
+        self.prior_precision = self.inverse_square * self.k_values
+        self.precision = self.prior_precision + information * (self.values**2 + _LEAST)  # eigenvalues of P
+        self.root = np.sqrt(self.precision)
+        self.rotated_z, self.rotated_target = self.rotated(self.z), self.rotated(target)
+        self.rotated_mean = information * self.values * self.rotated_target / self.precision
+        self.rotated_coef = self.rotated_mean + self.rotated_z / self.root
+        self.coef = matvec(self.vectors, self.rotated_coef)
+
+    def rotated(self, vectors):
+        r"""Return vectors in the eigenbasis of :math:`\Sigma`."""
+        return matvec(self.vectors.swapaxes(1, 2), np.broadcast_to(vectors, self.z.shape))
+
+    def root_times(self, vectors):
+        """Return the root of P times vectors."""
+        return matvec(self.vectors, self.root * self.rotated(vectors))
 
     @cached_property
-    def coef_prior(self):
-        """Log-density of the coefficients and its gradient."""
-        return self.priors.coef(self.coef)
-
-    @cached_property
-    def mean_prior(self):
-        """Log-density of the means of x and its gradient."""
-        return self.priors.mean(self.x_mean)
+    def _prior_distance(self):
+        """The prior's quadratic form of the coefficients, given s."""
+        return np.vecdot(self.prior_precision, self.rotated_coef**2)
 
     def log_prior(self):
         """Return the log-density of the prior with respect to the coordinates."""
-        value = self._log_prior_without_sigma()
-        return value if self.sigma is None else value - 0.5 * (self.sigma / self.priors.sigma_scale) ** 2
-
-    def _log_prior_without_sigma(self):
-        """Return the log-density of the prior of all parameters except sigma."""
-        value = self.coef_prior[0] + self.matrix.log_prior()
+        priors, d = self.priors, self.z.shape[1]
+        # |K| and s are from the prior of the coefficients, |P| from the Jacobian.
+        value = 0.5 * (np.log(self.prior_precision) - np.log(self.precision)).sum(axis=1) - 0.5 * self._prior_distance
+        value = value + self.matrix.log_prior()
+        if priors.learns_coef_scale:
+            value -= T_FREEDOM * (self.log_scale + 0.5 * np.exp(-2 * self.log_scale))
+        if self.sigma is not None:
+            # Half-normal sigma has the density exp(-sigma^2 / 2s^2) / sigma with respect to its square, which for very
+            # negative a is proportional to exp(a); expit(a) is from the Jacobian.
+            small = 0.5 * (self.argument + np.log(self.coordinates.variance_error))
+            log_sigma = np.where(self.argument < -30, small, np.log(self.sigma))
+            value -= 0.5 * (self.sigma / priors.sigma_scale) ** 2 + log_sigma + np.logaddexp(0.0, -self.argument)
         if self.x_mean is None:
             return value
-        return value + self.mean_prior[0] - 0.5 * (self.intercept / self.priors.intercept_scale) ** 2
+        prior_precision, precision = self.mean_prior_precision[:, 0], self.mean_precision[:, 0]
+        value += 0.5 * d * np.log(prior_precision / precision)
+        value -= 0.5 * prior_precision * np.vecdot(self.x_mean, self.x_mean)
+        value -= 0.5 * (self.intercept / priors.intercept_scale) ** 2
+        return value - 0.5 * np.vecdot(self.mean_scale, self.mean_scale)
 
     def gradient(self, by_coef, by_covariance, by_mean=None, by_intercept=None, by_sigma_square=None):
         """Return the gradient with respect to the coordinates, prior included.
 
         The arguments are the derivatives of the log-likelihood with respect to the parameters.
         """
-        pieces = [by_coef + self.coef_prior[1], self.matrix.pull_back(by_covariance)]
+        residuals = []
+        if self.sigma is not None:
+            by_argument, by_explained = self._pull_back_sigma(by_sigma_square)
+            residuals.append(by_argument[:, None])
+            by_coef = by_coef + 2 * by_explained[:, None] * matvec(self.covariance, self.coef)
+            by_covariance = by_covariance + by_explained[:, None, None] * self.coef[:, :, None] * self.coef[:, None, :]
         if self.x_mean is not None:
             by_intercept = by_intercept - self.intercept / self.priors.intercept_scale**2
-            pieces += [by_mean + self.mean_prior[1], by_intercept[:, None]]
-        return np.concatenate(pieces + self.sigma_gradient(by_sigma_square), axis=1)
+            by_product = (self.share * by_intercept)[:, None]
+            by_coef = by_coef - by_product * self.x_mean
+            by_mean = by_mean - by_product * self.coef - self.mean_prior_precision * self.x_mean
+            residuals.insert(0, (by_intercept / np.sqrt(self.intercept_precision))[:, None])
+        by_z, by_target, by_matrix, by_log_scale = self._pull_back_coef(by_coef)
+        if self.x_mean is not None:
+            by_mean = by_mean - self.coordinates.response * by_target
+            residuals.insert(0, by_mean / np.sqrt(self.mean_precision))
+        pieces = [by_z, self.matrix.pull_back(by_covariance + by_matrix), *residuals]
+        if self.priors.learns_coef_scale:
+            pieces.append((by_log_scale + T_FREEDOM * (np.exp(-2 * self.log_scale) - 1))[:, None])
+        if self.x_mean is not None and self.mean_scale.size:
+            pieces.append(self._by_mean_scale(by_mean))
+        return np.concatenate(pieces, axis=1)
 
-    def sigma_gradient(self, by_square):
-        """Return the derivative with respect to sigma, prior included, as a list of one column or of none.
+    def _pull_back_coef(self, by_coef):
+        r"""Return derivatives with respect to z, the target, :math:`\Sigma` and log s, prior and Jacobian included.
 
-        The argument is the derivative of the log-likelihood with respect to the square of sigma.
+        Notes
+        -----
+        A function :math:`f(\Sigma) = U\mathrm{diag} f(\lambda)U^T` has the derivative
+        :math:`U(\Gamma\circ U^Td\Sigma U)U^T` with the divided differences
+        :math:`\Gamma_{ij} = (f(\lambda_i) - f(\lambda_j))/(\lambda_i - \lambda_j)`. With
+        :math:`\pi = A + B\lambda + c^2\lambda^2` the eigenvalues of P and :math:`\rho = \sqrt\pi`, they are
+        :math:`-(B + c^2(\lambda_i + \lambda_j))/(\rho_i\rho_j(\rho_i + \rho_j))` for :math:`P^{-1/2}` and
+        :math:`c^2(A - c^2\lambda_i\lambda_j)/(\pi_i\pi_j)` for :math:`c^2P^{-1}\Sigma`.
         """
-        if self.sigma is None:
-            return []
-        return [((2 * by_square - 1 / self.priors.sigma_scale**2) * self.sigma)[:, None]]
+        information, root, values = self.coordinates.cross_information, self.root, self.values
+        slope = self.inverse_square * self.priors.explained_weight  # B
+        constant = self.inverse_square * self.priors.ridge + information * _LEAST  # A
+        by_coef = self.rotated(by_coef) - self.prior_precision * self.rotated_coef
+        by_z = by_coef / root
+        roots = root[:, :, None] * root[:, None, :]
+        total = slope[:, :, None] + information * (values[:, :, None] + values[:, None, :])
+        by_root = -total / (roots * (root[:, :, None] + root[:, None, :]))
+        by_matrix = by_root * by_coef[:, :, None] * self.rotated_z[:, None, :]
+        product = constant[:, :, None] - information * values[:, :, None] * values[:, None, :]
+        by_matrix += information * product / roots**2 * by_coef[:, :, None] * self.rotated_target[:, None, :]
+        by_matrix -= 0.5 * slope[:, :, None] * self.rotated_coef[:, :, None] * self.rotated_coef[:, None, :]
+        by_values = 0.5 * (self.priors.explained_weight / self.k_values
+                           - (slope + 2 * information * values) / self.precision)
+        by_matrix.reshape(len(root), -1)[:, ::root.shape[1] + 1] += by_values
+        share = self.prior_precision / self.precision
+        by_log_scale = np.vecdot(by_coef, share * (self.rotated_coef + self.rotated_mean))
+        by_log_scale += share.sum(axis=1) + self._prior_distance - root.shape[1]
+        by_target = matvec(self.vectors, information * values / self.precision * by_coef)
+        by_matrix = self.vectors @ by_matrix @ self.vectors.swapaxes(1, 2)
+        return matvec(self.vectors, by_z), by_target, by_matrix, by_log_scale
+
+    def _pull_back_sigma(self, by_square):
+        r"""Return derivatives with respect to a and to :math:`\theta^T\Sigma\theta`, prior and Jacobian included."""
+        error, slope = self.coordinates.variance_error, expit(self.argument)
+        # sigma^2 = e log(1 + exp(a)), and -log sigma in the prior; for very negative a, -a / 2
+        ratio = np.where(self.argument < -30, 1.0, error * slope / np.maximum(self.sigma**2, _TINY))
+        by_argument = error * slope * (by_square - 0.5 / self.priors.sigma_scale**2) - 0.5 * ratio + 1 - slope
+        return by_argument, -self.coordinates.variance_share / error * by_argument
+
+    def _by_mean_scale(self, by_mean):
+        """Return the derivative with respect to the learned scale of the means."""
+        # d p = -2 / s^2 d log s, m = c^2 m / p + z / sqrt(p)
+        share = self.mean_prior_precision / self.mean_precision
+        coordinates = self.coordinates
+        slope = share * (self.x_mean + coordinates.mean_information * coordinates.x_mean / self.mean_precision)
+        by_log = np.vecdot(by_mean, slope) + share[:, 0] * self.x_mean.shape[1] - self.x_mean.shape[1]
+        by_log += self.mean_prior_precision[:, 0] * np.vecdot(self.x_mean, self.x_mean)
+        return _MEAN_SCALE[1] * by_log[:, None] - self.mean_scale
 
 
-def evaluate_within_bounds(evaluate, theta, with_gradient, scale=1.0):
-    """Return a log-density and its gradient; the log-density is -inf beyond ``_MAX_COORDINATE`` or where it is NaN.
+def _clip(moments, information):
+    """Return moments that are at most five standard errors outside [-1, 1], as those of forged reports may be."""
+    bound = 1 + 5 / np.sqrt(information) if information else 1.0
+    return np.clip(moments, -bound, bound)
 
-    Without the bound a diverging trajectory would pass infinities to an eigenvalue solver.
-    """
-    beyond = ~(np.abs(theta).max(axis=1) < _MAX_COORDINATE * scale)
-    if beyond.any():
-        theta = np.where(beyond[:, None], 0.1, theta)
-    with np.errstate(all="ignore"):
-        value, gradient = evaluate(theta, with_gradient)
-    return np.where(beyond | np.isnan(value), -np.inf, value), gradient
+
+def pivot_order(covariance):
+    """Return the order of columns in which each has the largest remainder, given those before it."""
+    remainder = covariance.copy()
+    order: list[int] = []
+    for _ in range(len(covariance)):
+        free = np.diag(remainder).copy()
+        free[order] = -np.inf
+        pivot = int(np.argmax(free))
+        column = remainder[:, pivot].copy()
+        remainder -= np.outer(column, column) / column[pivot]
+        order.append(pivot)
+    return np.array(order)

@@ -12,11 +12,12 @@ from which the exact mean and covariance of s follow.
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from skldp.models.regression._covariance import matvec
-from skldp.models.regression._moment_likelihoods import LEAST_NOISE
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE, weighted_moments
 from skldp.models.regression._sigmoid import tanh_means
 
 ROOT2 = math.sqrt(2)
@@ -145,15 +146,14 @@ class LabelMomentLikelihood:
         self.isometry = np.where(self.rows == self.columns, 1.0, ROOT2)
         self.x = slice(int(mechanism.intercept_weight > 0), -1)
 
-    @property
-    def standard_error(self):
-        """Standard error of an entry of the mean."""
-        return np.sqrt(self.noise / max(self.n_reports, 1))
-
-    @property
-    def information(self):
-        """Inverse variance of an off-diagonal entry of the mean of x x', which svec multiplies by the root of two."""
-        return 2 * self.n_reports / self.noise
+    def reported(self):
+        """Return the estimated moments of (x, y)."""
+        n, w, kappa, start = self.n_reports, self.y_weight, self.intercept_weight, self.x.start
+        variance = 1 / (4 * (len(self.mean) - 1 - start))  # of an entry of x
+        noise = 0.5 * self.noise  # svec multiplies what is off the diagonal by the root of two
+        moments = weighted_moments(self.mean[0, 1:] / kappa if kappa else None, self.mean[start:, start:], w,
+                                   n / (noise + w**2 * variance), n * kappa**2 / (noise + kappa**2 * variance))
+        return replace(moments, response_information=n * (kappa * w) ** 2 / (noise + (kappa * w) ** 2))
 
     def deviation(self, moments):
         """Return D, the mean report minus its expectation: the matrix x x', and the other entries as in svec."""

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE, gaussian_value_and_gradients
+from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._sigmoid import tanh_means
 
 _QUADRATURE_RANGE = 8.5  # in standard deviations
@@ -104,10 +105,18 @@ class LabelRecordLikelihood:
         n = max(self.n_reports, 1)
         self.first, self.second = vectors.sum(axis=0) / n, vectors.T @ vectors / n
 
-    @property
-    def standard_error(self):
-        """Standard error of an entry of the estimated second moments."""
-        return np.sqrt(2 / max(self.n_reports, 1)) * (1 + self.noise)
+    def reported(self, has_intercept):
+        """Return the estimated moments of (x, y)."""
+        d = len(self.first)
+        labels = self.signed.mean(axis=1) / self.contrast  # E y, E yx
+        second = np.empty((d + 1, d + 1))
+        second[:d, :d] = self.second - self.noise * np.eye(d)
+        second[d, :d] = second[:d, d] = labels[1:]
+        second[d, d] = 1.0
+        variance = self.noise + 1 / (4 * d)  # of an entry of a noisy record
+        label_information = self.contrast**2 * self.n_reports
+        return ReportedMoments(np.append(self.first, labels[0]) * has_intercept, second,
+                               label_information / variance, label_information, self.n_reports / variance)
 
     def marginal(self, point, with_gradients):
         """Return the log-likelihood of the noisy records, and its derivatives with respect to mean and covariance."""

@@ -1,23 +1,22 @@
 """Log-density of a linear regression, given aggregated reports."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import RegressionCoordinates
-from skldp.models.regression._coupled_coordinates import CoupledCoordinates
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
+from skldp.models.regression._reported import ReportedMoments
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 
 __all__ = ["LinearModel"]
 
 _LIKELIHOODS: dict[type, Any] = {MomentProtocol: MomentLikelihood, RecordProtocol: RecordLikelihood}
-_DEFAULTS = DefaultScales(coef=0.5, intercept=1.0, sigma=0.5)
+_DEFAULTS = DefaultScales(explained=0.25, coef=0.5, intercept=1.0, sigma=0.5)
 
 
 class LinearModel(RegressionModel):
@@ -38,8 +37,7 @@ class LinearModel(RegressionModel):
     .. math:: \Psi = \begin{pmatrix}\Sigma & w\Sigma\theta\\ w\theta^T\Sigma & w^2(\theta^T\Sigma\theta + \sigma^2)
               \end{pmatrix}.
 
-    Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments. The coordinates
-    of :math:`\sigma` and of the scales of x are signed; only their absolute values are identified.
+    Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments.
 
     Examples
     --------
@@ -50,7 +48,7 @@ class LinearModel(RegressionModel):
     >>> model = LinearModel(protocol.aggregate(protocol.privatize(np.zeros((100, 2)), np.zeros(100))))
     >>> value, gradient = model.gradient(np.full((5, model.n_params), 0.1))
     >>> value.shape, gradient.shape
-    ((5,), (5, 9))
+    ((5,), (5, 11))
     """
 
     n_warmup = 120
@@ -61,39 +59,19 @@ class LinearModel(RegressionModel):
         likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         units = Units(protocol.data_norm, protocol.y_scale, protocol.y_offset)
         priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, units.x, units.y)
-        super().__init__(likelihoods, RegressionCoordinates(priors, protocol.has_intercept), units)
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
-
-    def reparametrised(self):
-        """Return the same model in the coordinates that suit trajectories."""
-        information = sum(part.cross_information(self.n_features) for part in self.likelihoods)
-        coupling = self.coordinates.priors.coef.scale * self.y_weight * math.sqrt(information)
-        constant = self.likelihoods[0].mean_weight if self.likelihoods else 1.0
-        return self.in_coordinates(CoupledCoordinates(self.coordinates, coupling, information, constant=constant))
+        self.reported = ReportedMoments.pooled([part.reported(self.y_weight) for part in likelihoods], self.n_features)
+        # E xy - E x E y is Sigma theta, and E y is the line at the mean of x.
+        coordinates = RegressionCoordinates(priors, protocol.has_intercept, self.reported)
+        super().__init__(likelihoods, coordinates, units)
 
     def gradient(self, theta):
         """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._within_bounds(self._evaluate, theta, True)
 
     def initial(self):
-        """Return moment estimates, clipped to valid values, the coefficients by ridge regression."""
-        if not self.likelihoods:
-            return self.coordinates.prior_start()
-        best = min(self.likelihoods, key=lambda part: part.standard_error)
-        mean, second = best.estimate()
-        weights = np.append(np.ones(self.n_features), self.y_weight)
-        second = second / np.outer(weights, weights)
-        mean = np.zeros(self.n_features + 1) if mean is None else np.clip(mean / weights, -0.5, 0.5)
-        mean[:-1] = self.coordinates.clip_mean(mean[:-1])
-        second = second - np.outer(mean, mean)
-        floor = 0.05 / self.n_features
-        values, vectors = np.linalg.eigh(second[:-1, :-1])
-        ridge = best.standard_error * math.sqrt(self.n_features)
-        covariance = (vectors * np.clip(values, floor, 1.0)) @ vectors.T
-        coef = np.linalg.solve(covariance + ridge * np.eye(self.n_features), second[:-1, -1])
-        coef *= min(1.0, 2 / np.linalg.norm(coef)) if coef.any() else 1.0
-        sigma = math.sqrt(np.clip(second[-1, -1] - coef @ covariance @ coef, 0.01, 1.0))
-        return self.coordinates.start(coef, covariance, mean[:-1], mean[-1] - coef @ mean[:-1], sigma)
+        """Return the conditional means given the reported covariance of x."""
+        return self.coordinates.start(self.reported.covariance[:-1, :-1])
 
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)

@@ -1,39 +1,33 @@
 """Coordinates and priors of the logistic models."""
 
-import math
-from dataclasses import replace
+import numpy as np
 
 from skldp.models.regression._coordinates import RegressionCoordinates
-from skldp.models.regression._coupled_coordinates import CoupledCoordinates
-from skldp.models.regression._prior import LEARNED, DefaultScales, check_regression_prior, priors_in_public_units
+from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
+from skldp.models.regression._sigmoid import tanh_means
 
-FIXED = DefaultScales(coef=2.5, intercept=2.5)
-LEARNING = replace(FIXED, mean=LEARNED, lkj_eta=LEARNED)
-FLATTENING = math.pi / 8  # for u of mean a and variance v, E tanh(u / 2) is about tanh(a / 2 sqrt(1 + pi v / 8))
-
-
-def logistic_coordinates(protocol, has_intercept, prior, learn_scales=False):
-    """Return the plain coordinates of a logistic model, with its priors."""
-    priors = priors_in_public_units(check_regression_prior(prior), LEARNING if learn_scales else FIXED,
-                                    protocol.n_features, protocol.data_norm)
-    return RegressionCoordinates(priors, has_intercept)
+_DEFAULTS = DefaultScales(explained=1.25, coef=2.5, intercept=2.5)
+_ROUNDS = 20
+_MOST_EXPLAINED = 0.5  # of the variance of y, which is 1; the limit for a line without error is 2 / pi
 
 
-def coupled_logistic_coordinates(plain, label_information, information, constant):
-    """Return the coordinates of a logistic model that suit trajectories.
+def logistic_coordinates(protocol, has_intercept, prior, reported):
+    r"""Return the coordinates of a logistic model, with its priors.
 
-    Parameters
-    ----------
-    plain : RegressionCoordinates
-        The parameters and their priors.
-    label_information, information : float
-        Approximate inverse variances of an entry of E y x and of an entry of E x x'.
-    constant : float
-        Ratio of these standard errors to those of E y and E x.
+    Notes
+    -----
+    For normal x the covariance of x and y is :math:`f_1\Sigma\theta` and E y is :math:`f_0`, with :math:`f_k` the mean
+    of the k-th derivative of tanh(u / 2), :math:`u \sim N(\mu, v)`. Both :math:`\mu` and v follow from the reported
+    moments by iteration, in which :math:`f_1^2v` is the variance of y that a line explains.
     """
-    # If the coefficients are small, E y x is about Sigma theta / 2, and E y about half the intercept.
-    prior = plain.priors.coef
-    coupling = 0.5 * prior.scale * math.sqrt(label_information)
-    intercept_information = 0.25 * (plain.priors.intercept_scale * constant) ** 2 * label_information
-    return CoupledCoordinates(plain, coupling, information, intercept_information=intercept_information,
-                              constant=constant, flattening=FLATTENING, scaled=prior.learns_scale)
+    priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, protocol.data_norm)
+    mean = np.clip(reported.mean[-1], -0.9, 0.9)
+    covariance = reported.covariance
+    explained = covariance[-1, :-1] @ np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
+    explained = min(explained, _MOST_EXPLAINED)
+    slope, centre = 0.5, 0.0
+    for _ in range(_ROUNDS if reported.cross_information else 0):
+        variance = explained / slope**2
+        centre = 2 * np.arctanh(mean) * np.sqrt(1 + np.pi * variance / 8)
+        slope = float(tanh_means(np.full(1, centre), np.full(1, variance))[1, 0])
+    return RegressionCoordinates(priors, has_intercept, reported, slope, centre)

@@ -7,7 +7,8 @@ import numpy as np
 from skldp.models.regression._base import Approximation, RegressionModel, Units
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._label_moments import LabelMomentLikelihood, LabelMoments
-from skldp.models.regression._logistic_coordinates import coupled_logistic_coordinates, logistic_coordinates
+from skldp.models.regression._logistic_coordinates import logistic_coordinates
+from skldp.models.regression._reported import ReportedMoments
 
 __all__ = ["LogisticMomentModel"]
 
@@ -21,9 +22,6 @@ class LogisticMomentModel(RegressionModel):
         Reports under one or more :class:`skldp.protocols.LabelMomentProtocol`.
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the parameters.
-    learn_scales : bool, default=False
-        Whether "auto" in the prior means that the scale of the correlations and of the means of x is learned. A Laplace
-        approximation uses only the mode and cannot average over these scales, so it fixes them.
 
     Notes
     -----
@@ -46,10 +44,11 @@ class LogisticMomentModel(RegressionModel):
 
     n_warmup = 200
 
-    def __init__(self, aggregate, prior="auto", *, learn_scales=False):
+    def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol
         likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
-        super().__init__(likelihoods, logistic_coordinates(protocol, protocol.has_intercept, prior, learn_scales),
+        self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], protocol.n_features)
+        super().__init__(likelihoods, logistic_coordinates(protocol, protocol.has_intercept, prior, self.reported),
                          Units(protocol.data_norm))
         self.weights = protocol.y_weight, protocol.intercept_weight
 
@@ -58,33 +57,13 @@ class LogisticMomentModel(RegressionModel):
         """The same model with the covariance of a report fixed at a pilot estimate."""
         return _PlugInModel(self, self.initial(), n_rounds=2)
 
-    def reparametrised(self):
-        """Return the same model in the coordinates that suit trajectories."""
-        information = sum(part.information for part in self.likelihoods)
-        weight, constant = self.weights
-        return self.in_coordinates(
-            coupled_logistic_coordinates(self.coordinates, weight**2 * information, information, constant))
-
     def surrogate(self, theta):
         """Return the gradient with the covariance of a report fixed at the pilot estimate."""
         return self.approximation.gradient_alone(theta)
 
     def initial(self):
-        """Return moment estimates, clipped to valid values, the coefficients by ridge regression."""
-        if not self.likelihoods:
-            return self.coordinates.prior_start()
-        best = min(self.likelihoods, key=lambda part: part.standard_error)
-        d, w = self.coordinates.n_features, best.y_weight
-        x_mean, response = np.zeros(d), 0.0
-        if self.coordinates.has_intercept:
-            x_mean = self.coordinates.clip_mean(best.mean[0, 1:-1] / best.intercept_weight)
-            response = np.clip(best.mean[0, -1] / (best.intercept_weight * w), -0.9, 0.9)
-        values, vectors = np.linalg.eigh(best.mean[best.x, best.x] - np.outer(x_mean, x_mean))
-        covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
-        cross = best.mean[best.x, -1] / w - response * x_mean
-        coef = 2 * np.linalg.solve(covariance + best.standard_error * np.sqrt(d) * np.eye(d), cross)
-        coef *= min(1.0, 5 / max(float(np.linalg.norm(coef)), 1e-12))
-        return self.coordinates.start(coef, covariance, x_mean, 2 * np.arctanh(response) - coef @ x_mean)
+        """Return the conditional means given the reported covariance of x."""
+        return self.coordinates.start(self.reported.covariance[:-1, :-1])
 
     def moments(self, point):
         """Return the moments of a report at given parameters."""

@@ -1,6 +1,5 @@
 """Log-density of a logistic regression, given noisy records with randomised labels."""
 
-import math
 from functools import cached_property
 
 import numpy as np
@@ -9,8 +8,9 @@ from skldp._validation._parameters import check_choice
 from skldp.models.regression._base import Approximation, RegressionModel, Units
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._label_records import LINKS, LabelRecordLikelihood, Predictor
-from skldp.models.regression._logistic_coordinates import coupled_logistic_coordinates, logistic_coordinates
+from skldp.models.regression._logistic_coordinates import logistic_coordinates
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
+from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._sigmoid import tanh_means
 
 __all__ = ["LogisticRecordModel"]
@@ -65,24 +65,16 @@ class LogisticRecordModel(RegressionModel):
         link, protocol = check_choice(link, "link", LINKS), aggregate.protocol
         likelihoods = [LabelRecordLikelihood(part, tally, link) for part, tally in aggregate.parts.items()
                        if tally.n_reports]
-        super().__init__(likelihoods, logistic_coordinates(protocol, fit_intercept, prior), Units(protocol.data_norm))
-
-    def reparametrised(self):
-        """Return the same model in the coordinates that suit trajectories."""
-        d = self.coordinates.n_features
-        counts, variances, contrasts = np.array([(part.n_reports, part.noise + 1 / (4 * d), part.contrast)
-                                                 for part in self.likelihoods]).reshape(-1, 3).T
-        # With s^2 the variance of a noisy entry, a mean of N entries has variance s^2 / N, of N products s^4 / N.
-        information, mean_information = float(np.sum(counts / variances**2)), float(np.sum(counts / variances))
-        label_information = float(np.sum(contrasts**2 * counts / variances))
-        constant = math.sqrt(mean_information / information) if information else 1.0
-        return self.in_coordinates(
-            coupled_logistic_coordinates(self.coordinates, label_information, information, constant))
+        self.reported = ReportedMoments.pooled([part.reported(fit_intercept) for part in likelihoods],
+                                               protocol.n_features)
+        super().__init__(likelihoods, logistic_coordinates(protocol, fit_intercept, prior, self.reported),
+                         Units(protocol.data_norm))
 
     @cached_property
     def approximation(self):
         """The same model with the log-likelihood of the labels expanded at a pilot estimate."""
-        return _ExpandedModel(self, self._first_guess(), n_rounds=4)
+        start = self.coordinates.start(self.reported.covariance[:-1, :-1])
+        return _ExpandedModel(self, start, n_rounds=4)
 
     def surrogate(self, theta):
         """Return the gradient with the log-likelihood of the labels expanded at the pilot estimate."""
@@ -104,17 +96,6 @@ class LogisticRecordModel(RegressionModel):
             values.append(0.5 * (log_determinant - np.vecdot(deviation, matvec(predictor.precision, deviation)))
                           + np.log1p(np.maximum(mechanism.contrast * label * mean, -1 + 1e-12)))
         return np.array(values)
-
-    def _first_guess(self):
-        """Return the coordinates of coefficients near zero and of moment estimates of mean and covariance of x."""
-        if not self.likelihoods:
-            return self.coordinates.prior_start()
-        d = self.coordinates.n_features
-        best = min(self.likelihoods, key=lambda part: part.standard_error)
-        mean = self.coordinates.clip_mean(best.first) * self.coordinates.has_intercept
-        values, vectors = np.linalg.eigh(best.second - np.outer(mean, mean) - best.noise * np.eye(d))
-        covariance = (vectors * np.clip(values, 0.05 / d, 1.0)) @ vectors.T
-        return self.coordinates.start(np.full(d, 0.01), covariance, mean, 0.0)
 
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)

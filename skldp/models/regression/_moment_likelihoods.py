@@ -3,6 +3,7 @@
 import numpy as np
 
 from skldp.models.regression._covariance import matvec
+from skldp.models.regression._reported import ReportedMoments
 
 # Variance floor for the noiseless case, as a share of the squared radius.
 LEAST_NOISE = 1e-9
@@ -47,25 +48,14 @@ class MomentLikelihood:
         self.intercept_weight = mechanism.intercept_weight
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
 
-    def estimate(self):
-        """Return unbiased estimates of E v (None without an intercept) and E v v'."""
-        if not self.intercept_weight:
-            return None, self.mean
-        return self.mean[0, 1:] / self.intercept_weight, self.mean[1:, 1:]
-
-    @property
-    def mean_weight(self):
-        """Weight of the constant, hence of the means of x, in a report."""
-        return self.intercept_weight
-
-    @property
-    def standard_error(self):
-        """Standard error of an entry of the estimate."""
-        return np.sqrt(self.noise / max(self.n_reports, 1))
-
-    def cross_information(self, n_features):
-        """Return the approximate inverse variance of an entry of E x wy; svec multiplies it by the root of two."""
-        return 2 * self.n_reports / (self.noise + 2 / (4 * n_features) ** 2)
+    def reported(self, y_weight):
+        """Return the estimated moments of (x, y)."""
+        d, shift = len(self.mean) - 1, int(self.intercept_weight > 0)
+        # Noise, and the spread of the records; svec multiplies what is off the diagonal by the root of two.
+        information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
+        mean = self.mean[0, 1:] / self.intercept_weight if shift else None
+        return weighted_moments(mean, self.mean[shift:, shift:], y_weight, information,
+                                self.intercept_weight**2 * information)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
         """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
@@ -148,8 +138,6 @@ class RecordLikelihood:
     :math:`\log p = -\frac N2(\log|C| + \mathrm{tr}\,C^{-1}S)`, which is exact for Gaussian records and every N.
     """
 
-    mean_weight = 1.0  # reports contain x itself
-
     def __init__(self, protocol, tally):
         products = protocol.mean_products(tally)
         self.n_reports = tally.n_reports
@@ -157,19 +145,12 @@ class RecordLikelihood:
         self.noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
         self.centred = not protocol.has_intercept
 
-    def estimate(self):
-        """Return unbiased estimates of E v (None without an intercept) and E v v'."""
-        second = self.second - self.noise * np.eye(len(self.second))
-        return (None if self.centred else self.first), second
-
-    @property
-    def standard_error(self):
-        """Standard error of an entry of the estimated second moments."""
-        return np.sqrt(2 / max(self.n_reports, 1)) * (1 + self.noise)
-
-    def cross_information(self, n_features):
-        """Return the approximate inverse variance of an entry of E x wy."""
-        return self.n_reports / (self.noise + 1 / (4 * n_features)) ** 2
+    def reported(self, y_weight):
+        """Return the estimated moments of (x, y)."""
+        size = len(self.second)
+        variance = self.noise + 1 / (4 * size)  # of an entry of a noisy record; that of a product is its square
+        return weighted_moments(None if self.centred else self.first, self.second - self.noise * np.eye(size), y_weight,
+                                self.n_reports / variance**2, self.n_reports / variance)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
         """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
@@ -178,6 +159,14 @@ class RecordLikelihood:
         """
         return gaussian_value_and_gradients(self.n_reports, self.first, self.second, self.noise, mean=mean,
                                             covariance=covariance, with_gradients=with_gradients)
+
+
+def weighted_moments(mean, second, y_weight, information, mean_information):
+    """Return moments of (x, y), given those of (x, wy) and the inverse variances of an entry of each."""
+    weights = np.append(np.ones(len(second) - 1), y_weight)
+    return ReportedMoments(np.zeros(len(second)) if mean is None else mean / weights,
+                           second / np.outer(weights, weights), y_weight**2 * information,
+                           y_weight**2 * mean_information, mean_information)
 
 
 def gaussian_value_and_gradients(n_reports, first, second, noise, mean, covariance, with_gradients=True):

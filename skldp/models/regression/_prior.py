@@ -9,42 +9,41 @@ from sklearn.base import BaseEstimator
 from skldp._validation._parameters import check_choice, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._coordinates import Priors
-from skldp.models.regression._covariance import CovarianceCoordinates
-from skldp.models.regression._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales
-from skldp.models.regression._vector_priors import LearnedMeans, NormalPrior, StudentPrior
+from skldp.models.regression._covariance import HalfNormalScales, LearnedScales
 
-LEARNED = "learned"
-_COEF = {"student": StudentPrior, "normal": lambda scale, n_features: NormalPrior(scale)}
+_RIDGE = 0.01  # weight of the coefficients themselves in the prior on what the line explains
+_LKJ_ETA = 0.5
 
 
 class RegressionPrior(BaseEstimator):
     r"""Prior of a regression: coefficients, noise, and the distribution of x.
 
     "auto" is the default of the estimator that uses it. R is the estimator's ``data_norm``, :math:`R_y` half the width
-    of its ``bounds_y``. A number is in the units of the data.
+    of its ``bounds_y`` (1 for the logistic regression). A number is in the units of the data.
 
     Parameters
     ----------
-    coef : {"student", "normal"}, default="student"
-        Distribution of the coefficients: a multivariate t with three degrees of freedom, which is a normal
-        distribution with a learned scale; or independent normal distributions, as in the paper.
+    coef : {"explained", "normal"}, default="explained"
+        What has a prior of known scale: the part of the response that the line explains, or the coefficients
+        themselves, which are independent and normal, as in the paper. Only the first suits columns that are correlated,
+        whose coefficients can be large although the line explains little.
     coef_scale : "auto" or float, default="auto"
-        Scale of the coefficients. "auto" is :math:`R_y/(2R)` for the linear and 2.5/R for the logistic regression.
-    covariance_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the signed scales of x. "auto" is R/2. "learned" gives the variances of x a Gamma
-        distribution whose mean and shape are learned from the reports.
-    mean_scale : "auto", "learned" or float, default="auto"
-        Standard deviation of the means of x, if there is an intercept. Use a small number such as R/50 if columns
-        were centred with public constants. "learned" learns it from the reports, between R/200 and R/2. "auto" is R/2;
-        for the logistic regression from moments it is "learned" (R/2 with a Laplace approximation, which uses only the
-        mode).
+        If ``coef="explained"``, the typical standard deviation of what the line explains; "auto" is :math:`R_y/4` for
+        the linear and 1.25 for the logistic regression, whose line explains log-odds. If ``coef="normal"``, the
+        standard deviation of a coefficient; "auto" is :math:`R_y/(2R)` or 2.5/R.
+    covariance_scale : "auto" or float, default="auto"
+        Scale of the half-normal prior of the standard deviations of x. "auto" takes them to be similar, with a common
+        scale that is learned from the reports.
+    mean_scale : "auto" or float, default="auto"
+        Standard deviation of the means of x, if there is an intercept. "auto" learns it from the reports, between R/200
+        and R/2.
     sigma_scale : "auto" or float, default="auto"
         Scale of the half-normal prior of the residual standard deviation. "auto" is :math:`R_y/2`. Unused if the model
         has no such parameter.
-    lkj_eta : "auto", "learned" or float, default="auto"
-        Parameter of the LKJ prior of the correlations of x. Use a large number such as 20 if columns are known to be
-        nearly uncorrelated, as principal components are. "learned" learns it from the reports, between 1 and 300.
-        "auto" is 2; for the logistic regression from moments it is "learned" (2 with a Laplace approximation).
+    lkj_eta : "auto" or float, default="auto"
+        Parameter of the LKJ prior of the correlations of x. "auto" is 0.5: correlations close to 1 and -1 are as likely
+        as among real columns. Use a large number such as 20 if columns are known to be nearly uncorrelated, as
+        principal components are.
 
     See Also
     --------
@@ -54,6 +53,15 @@ class RegressionPrior(BaseEstimator):
     -----
     It has ``get_params`` and ``set_params``, so a grid search can vary ``prior__coef_scale``.
 
+    With records x/R, responses :math:`y/R_y` and the scale g, the prior of the coefficients is a multivariate t with
+    three degrees of freedom,
+
+    .. math:: \theta | \Sigma \sim t_3(0, g^2K^{-1}), \qquad K = d\Sigma + 0.01 I,
+
+    so that :math:`\theta^T\Sigma\theta` is about :math:`g^2` whatever the correlations of the d columns are. The small
+    multiple of the identity bounds coefficients of columns that barely vary. ``coef="normal"`` has K = I and a normal
+    distribution.
+
     References
     ----------
     T. Kulkarni, J. Jälkö, S. Kaski, A. Honkela (2022). Locally differentially private Bayesian inference. AISTATS.
@@ -61,14 +69,14 @@ class RegressionPrior(BaseEstimator):
     Examples
     --------
     >>> from skldp import LDPBayesLinearRegression, RegressionPrior
-    >>> model = LDPBayesLinearRegression(prior=RegressionPrior(mean_scale="learned"))
+    >>> model = LDPBayesLinearRegression(prior=RegressionPrior(mean_scale=0.1))
     >>> model.set_params(prior__coef_scale=2.0).prior
-    RegressionPrior(coef_scale=2.0, mean_scale='learned')
+    RegressionPrior(coef_scale=2.0, mean_scale=0.1)
     >>> RegressionPrior.paper()
     RegressionPrior(coef='normal', coef_scale=2.23..., covariance_scale=2.5, lkj_eta=2.0)
     """
 
-    def __init__(self, *, coef: str = "student", coef_scale: float | str = "auto",
+    def __init__(self, *, coef: str = "explained", coef_scale: float | str = "auto",
                  covariance_scale: float | str = "auto", mean_scale: float | str = "auto",
                  sigma_scale: float | str = "auto", lkj_eta: float | str = "auto") -> None:
         self.coef = coef
@@ -93,12 +101,10 @@ class RegressionPrior(BaseEstimator):
 class DefaultScales:
     """Values for "auto" in a :class:`RegressionPrior`, in public units: x of norm 1, responses between -1 and 1."""
 
+    explained: float
     coef: float
     intercept: float
     sigma: float | None = None
-    covariance: float | str = 0.5
-    mean: float | str = 0.5
-    lkj_eta: float | str = 2.0
 
 
 def check_regression_prior(prior):
@@ -124,29 +130,28 @@ def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
     x_unit, y_unit : float
         Divisors of x and of the response.
     """
-    family = check_choice(prior.coef, "coef", _COEF)
-    coef = _scale(prior.coef_scale, "coef_scale", y_unit / x_unit, default.coef)
-    covariance = _scale(prior.covariance_scale, "covariance_scale", x_unit, default.covariance, learnable=True)
-    mean = _scale(prior.mean_scale, "mean_scale", x_unit, default.mean, learnable=True)
+    explained = check_choice(prior.coef, "coef", {"explained": True, "normal": False})
+    coef_unit, coef_default = (y_unit, default.explained) if explained else (y_unit / x_unit, default.coef)
+    covariance = _scale(prior.covariance_scale, "covariance_scale", x_unit, None)
+    scales = LearnedScales(n_features) if covariance is None else HalfNormalScales(covariance)
     sigma = _scale(prior.sigma_scale, "sigma_scale", y_unit, default.sigma)
-    eta = _scale(prior.lkj_eta, "lkj_eta", 1.0, default.lkj_eta, learnable=True)
-    correlations = LearnedCorrelations(n_features) if eta == LEARNED else FixedCorrelations(n_features, eta)
-    scales = LearnedScales(n_features) if covariance == LEARNED else NormalPrior(covariance)
     return Priors(
-        coef=family(coef, n_features),
+        coef_scale=_scale(prior.coef_scale, "coef_scale", coef_unit, coef_default),
+        explained_weight=float(n_features) if explained else 0.0,
+        ridge=_RIDGE if explained else 1.0,
+        learns_coef_scale=explained,
         intercept_scale=default.intercept,
-        covariance=CovarianceCoordinates(n_features, scales, correlations),
-        mean=LearnedMeans(n_features) if mean == LEARNED else NormalPrior(mean),
+        scales=scales,
+        lkj_eta=_scale(prior.lkj_eta, "lkj_eta", 1.0, _LKJ_ETA),
+        mean_scale=_scale(prior.mean_scale, "mean_scale", x_unit, None),
         sigma_scale=None if default.sigma is None else sigma,
     )
 
 
-def _scale(value: Any, name, unit, default, learnable=False):
-    """Return a scale in public units: the default for "auto", "learned" unchanged, or a number divided by its unit."""
-    words = ("auto", LEARNED) if learnable else ("auto",)
-    if isinstance(value, str) and value in words:
-        return default if value == "auto" else value
+def _scale(value: Any, name, unit, default):
+    """Return a scale in public units: the default for "auto", or a number divided by its unit."""
     if isinstance(value, str):
-        raise InvalidParameterError(f"{name} must be {' or '.join(map(repr, words))} or a positive number, got "
-                                    f"{value!r}.")
+        if value == "auto":
+            return default
+        raise InvalidParameterError(f'{name} must be "auto" or a positive number, got {value!r}.')
     return check_positive(value, name) / unit
