@@ -83,14 +83,6 @@ class GuardedModel:
         self._last = theta.copy(), _finite_or_minus_inf(value)
         return np.asarray(gradient, dtype=float)
 
-    def to_plain(self, theta):
-        """Return the plain coordinates of points, shape (n_points, n_params)."""
-        return theta if self.model.coordinates is None else self.model.coordinates.to_plain(theta)
-
-    def from_plain(self, theta):
-        """Return the coordinates of this model for points in plain coordinates."""
-        return theta if self.model.coordinates is None else self.model.coordinates.from_plain(theta)
-
     def constrain(self, theta):
         """Return the natural parameters of theta, shape (chain, draw, n_params): dict name -> (chain, draw, ...)."""
         chains_and_draws = theta.shape[:2]

@@ -29,6 +29,10 @@ class Posterior:
         Fraction of proposals that were accepted.
     n_steps : int, default=0
         Steps per chain before thinning, without warm-up.
+    pareto_k : float, default=nan
+        Of a Laplace approximation: the shape of the tail of its importance weights. Above 0.7 it is rough.
+    information : dict of str to ndarray, default={}
+        For some parameters, log2 of the ratio of their prior to their posterior standard deviations, in bits.
     warm_starts : tuple of WarmStart, default=()
         Starts for a later run, one for each model that was sampled.
 
@@ -53,6 +57,8 @@ class Posterior:
     ess_tail: dict
     acceptance: float = np.nan
     n_steps: int = 0
+    pareto_k: float = np.nan
+    information: dict = field(default_factory=dict)
     warm_starts: tuple[WarmStart, ...] = field(default=())
 
     def __post_init__(self):
@@ -125,7 +131,8 @@ class Posterior:
         -------
         table : pandas.DataFrame or SummaryTable
             Columns mean, sd, lower and upper end of the interval, ess_bulk,
-            ess_tail, rhat. A SummaryTable if pandas is not installed.
+            ess_tail, rhat, and bits if the information gained is known. A
+            SummaryTable if pandas is not installed.
         """
         names = list(self.draws) if names is None else list(names)
         unknown = [name for name in names if name not in self.draws]
@@ -151,6 +158,9 @@ class Posterior:
             "ess_tail": {name: _whole(values) for name, values in self.ess_tail.items()},
             "rhat": {name: np.round(values, 4) for name, values in self.rhat.items()},
         }
+        if self.information:
+            nothing = {name: np.full(values.shape[2:], np.nan) for name, values in self.draws.items()}
+            by_label["bits"] = {**nothing, **{name: np.round(bits, 2) for name, bits in self.information.items()}}
         return {label: np.concatenate([np.ravel(by_name[name]) for name in names])
                 for label, by_name in by_label.items()}
 
@@ -219,6 +229,7 @@ def stack(posteriors):
         ess_tail=side_by_side([posterior.ess_tail for posterior in posteriors]),
         acceptance=min(posterior.acceptance for posterior in posteriors),
         n_steps=max(posterior.n_steps for posterior in posteriors),
+        pareto_k=max(posterior.pareto_k for posterior in posteriors),
         warm_starts=sum((posterior.warm_starts for posterior in posteriors), ()),
     )
 
