@@ -2,11 +2,13 @@
 
 __all__ = [
     "BudgetError",
+    "FewReportsWarning",
     "ImplausibleReportsWarning",
     "InterruptedStreamError",
     "InvalidParameterError",
     "InvalidReportError",
     "PrivacyLeakWarning",
+    "ScaleWarning",
     "SeededNoiseWarning",
     "StatisticalWarning",
 ]
@@ -72,6 +74,40 @@ class ImplausibleReportsWarning(StatisticalWarning):
     ...     check = LDPGaussian().check_reports(np.full((10_000, 1), 512))
     >>> caught[0].category.__name__
     'ImplausibleReportsWarning'
+    """
+
+
+class FewReportsWarning(StatisticalWarning):
+    """The reports say little: the posterior of most coefficients, or of collinear columns, is nearly the prior.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skldp import LDPBayesLinearRegression
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(100, 2))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = LDPBayesLinearRegression(epsilon=1.0, random_state=0).fit(X, X[:, 0])
+    >>> caught[0].category.__name__
+    'FewReportsWarning'
+    """
+
+
+class ScaleWarning(StatisticalWarning):
+    """Records are much longer or much shorter than the public bounds ``data_norm`` or ``bounds_y``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skldp import LDPBayesLinearRegression
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(10_000, 2))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = LDPBayesLinearRegression(epsilon=4.0, random_state=0).fit(X, X[:, 0])
+    >>> caught[0].category.__name__
+    'ScaleWarning'
     """
 
 

@@ -34,7 +34,10 @@ def influence(models_of, aggregate, draws):
     # Rows and pairs are dropped: their information beyond the sums is small, so a forged report changes it little.
     parts = {protocol: tally.only_sums() if isinstance(tally, (PairTally, RowTally)) else tally
              for protocol, tally in aggregate.parts.items()}
+    # Coordinates may depend on the reports, and the draws are in those of the posterior.
+    originals = models_of(aggregate)
     models = models_of(Aggregate(parts, aggregate.n_rejected, aggregate.batches))
+    models = [model.in_coordinates_of(original) for model, original in zip(models, originals)]
     largest: list[dict] = [{} for _ in models]
     for protocol in parts:
         effects_by = _effects_by_sums if models[0].report_log_likelihoods is None else _effects_by_report
@@ -60,8 +63,8 @@ def _effects_by_sums(models_of, models, parts, protocol, draws):
     changed = [Tally(tally.n_reports + 1, tally.sums)]
     changed += [Tally(tally.n_reports, tally.sums + direction) for direction in protocol.directions()]
     before = [model.log_density(theta) for model, theta in zip(models, draws)]
-    after = [[model.log_density(theta) for model, theta in zip(models_of(Aggregate({**parts, protocol: one})), draws)]
-             for one in changed]
+    after = [[model.in_coordinates_of(original).log_density(theta) for model, original, theta
+              in zip(models_of(Aggregate({**parts, protocol: one})), models, draws)] for one in changed]
     effects = [np.array([values[place] for values in after]) - before[place] for place in range(len(draws))]
 
     def extremes(covariances):

@@ -14,8 +14,8 @@ from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.models.values._cell_likelihoods import cell_likelihood
-from skldp.protocols._moment_protocol import MomentProtocol
-from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._label_record_protocol import LabelRecordProtocol
+from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 
 _STEP = 1e-4  # of numerical derivatives, relative to the standard deviation or the only parameter
 PLANNED = ("LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram", "LDPBayesLinearRegression")
@@ -245,9 +245,8 @@ def plan_coefficient(estimator, precision, parameter, assumptions):
             f"be clipped, which the model ignores. Widen bounds_y."
         )
     unit = protocol.data_norm / protocol.y_scale
-    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    public = feature_std / protocol.data_norm, sigma / protocol.y_scale, coef * unit
-    variances = _VARIANCES[type(protocol)](noise, protocol.y_weight, *public)
+    covariance = (feature_std / protocol.data_norm) ** 2 * np.eye(d)
+    variances = coefficient_variances(protocol, covariance, (sigma / protocol.y_scale) ** 2, coef * unit)
     return precision * variances.max() / unit**2
 
 
@@ -258,17 +257,38 @@ def _coefficients(coef, d):
     return np.broadcast_to(coef.astype(float), (d,))
 
 
-def _moment_variances(noise, weight, s, sigma, coef):
-    private = noise / (2 * s**4) * (1 / weight**2 + coef @ coef + coef**2)
-    return sigma**2 / s**2 + private
+def coefficient_variances(protocol, covariance, residual, coef):
+    r"""Return the variances of least-squares coefficients from one report, in public units.
 
+    Parameters
+    ----------
+    protocol : MomentProtocol, LabelMomentProtocol, RecordProtocol or LabelRecordProtocol
+        Labels are the responses -1 and 1 of a linear regression.
+    covariance : ndarray of shape (d, d)
+        Covariance of x.
+    residual : float
+        Variance of the residuals.
+    coef : ndarray of shape (d,)
+        Coefficients.
 
-def _record_variances(noise, weight, s, sigma, coef):
-    residual = sigma**2 + noise * (1 / weight**2 + coef @ coef)
-    return (1 / s**2 + noise / s**4) * residual + (noise * coef / s**2) ** 2
-
-
-_VARIANCES: dict = {MomentProtocol: _moment_variances, RecordProtocol: _record_variances}
+    Notes
+    -----
+    With :math:`\Sigma = s^2I` these are the formulas in :func:`required_reports`. In general the error of the moments
+    enters the coefficients through :math:`\Sigma^{-1}`.
+    """
+    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
+    inverse = np.linalg.inv(covariance)
+    squared, projected = np.vecdot(inverse, inverse), inverse @ coef
+    if isinstance(protocol, LabelRecordProtocol):
+        # The label is true with probability (1 + q) / 2; divided by q it is unbiased, with second moment 1 / q^2.
+        response = 1 / protocol.randomizer.contrast**2 - 1
+    else:
+        response = noise / protocol.y_weight**2
+    if isinstance(protocol, (MomentProtocol, LabelMomentProtocol)):
+        private = squared * (response + noise * (coef @ coef)) + noise * projected**2
+        return residual * np.diag(inverse) + private / 2
+    total = residual + response + noise * (coef @ coef)
+    return total * (np.diag(inverse) + noise * squared) + (noise * projected) ** 2
 
 
 def _checked_assumptions(assumptions, estimator, required, optional):

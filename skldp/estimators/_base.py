@@ -60,6 +60,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     def _describe(self, posterior, models, aggregate):
         """Return the fitted attributes that summarise the posterior, as a dict."""
 
+    def _warn(self):
+        """Warn if the reports of a fit make its result doubtful; called by ``fit`` and ``fit_reports`` at the end."""
+
     def protocol(self, n_features: int = 1) -> Any:
         """Return the public description of the collection.
 
@@ -94,6 +97,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
+        self._warn()
         return self
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
@@ -170,7 +174,9 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         """
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
-        return self._fit(aggregate)
+        self._fit(aggregate)
+        self._warn()
+        return self
 
     def _fit(self, *rounds):
         """Infer from one aggregate, or from one aggregate for each round of a collection."""
@@ -184,9 +190,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         models = self._models(*rounds)
         posterior = self._infer(models, first.protocol)
         # Attributes are set only after all computations, so that an interrupt leaves the estimator unchanged.
-        for name, value in self._describe(posterior, models, *rounds).items():
+        for name, value in {"posterior_": posterior, **self._describe(posterior, models, *rounds)}.items():
             setattr(self, name, value)
-        self.posterior_ = posterior
         self.aggregate_ = first
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # set by an earlier fit; reports have no feature names

@@ -5,11 +5,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skldp.analysis._planning import plan_coefficient
 from skldp.estimators._mechanisms import LINEAR_CONSTANT, Records, check_mechanism
-from skldp.estimators._regression import BaseLDPRegression
+from skldp.estimators._regression import BaseLDPRegression, predictive_line
 from skldp.models.regression._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
@@ -44,12 +43,27 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         Posterior means and standard deviations of the coefficients.
     intercept_ : float
         Posterior mean of the intercept; 0 without an intercept.
+    predictive_coef_ : ndarray of shape (n_features,)
+    predictive_intercept_ : float
+        The line of ``predict``: the regression of y on x in the posterior predictive distribution, which predicts
+        better than the posterior means of the parameters, ``coef_`` and ``intercept_``.
     sigma_ : float
         Posterior mean of the residual standard deviation.
     covariance_ : ndarray of shape (n_features, n_features)
         Posterior mean of the covariance of x (of its second moments without an intercept).
+    information_ : dict
+        ``"coef"``: for each coefficient log2 of its prior over its posterior standard deviation, in bits. Near 0 the
+        reports say nothing about it.
     posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
+
+    Warns
+    -----
+    ScaleWarning
+        If the reports show that most records exceed ``data_norm`` or ``bounds_y``, or are far below it; and, in
+        predictions, for rows longer than three times ``data_norm``.
+    FewReportsWarning
+        If the posterior of most coefficients, or of those of collinear columns, is nearly the prior.
 
     See Also
     --------
@@ -119,13 +133,18 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         return [LinearModel(aggregate, self.prior)]
 
     def _describe(self, posterior, models, aggregate):
-        mean = posterior.mean()
+        mean, posterior = posterior.mean(), self._informed(models[0], posterior)
+        line = predictive_line(posterior.draws)
         return {
+            "predictive_coef_": line.coef,
+            "predictive_intercept_": line.intercept,
             "coef_": mean["coef"],
             "coef_std_": posterior.std()["coef"],
             "intercept_": float(mean.get("intercept", 0.0)),
             "sigma_": float(mean["sigma"]),
             "covariance_": mean["covariance"],
+            "information_": posterior.information,
+            "posterior_": posterior,
         }
 
     @overload
@@ -144,19 +163,18 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         X : array-like of shape (n_samples, n_features)
             Records; they are not clipped.
         return_std : bool, default=False
-            Whether to also return the standard deviation of the response, which includes the uncertainty of the
-            parameters and the residual noise.
+            Whether to also return the standard deviation of the response around the mean, which includes the
+            uncertainty of the parameters and the residual noise.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
-            Posterior mean of the response.
+            ``X @ predictive_coef_ + predictive_intercept_``, the best linear prediction.
         std : ndarray of shape (n_samples,)
             Only with ``return_std``.
         """
-        check_is_fitted(self, "posterior_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        mean = rows @ self.coef_ + self.intercept_
+        rows = self._rows(X, stacklevel=2)
+        mean = rows @ self.predictive_coef_ + self.predictive_intercept_
         if not return_std:
             return mean
         draws = self.posterior_.draws
@@ -164,8 +182,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         if "intercept" in draws:
             rows = np.column_stack([rows, np.ones(len(rows))])
             lines = np.column_stack([lines, draws["intercept"].ravel()])
-        covariance = np.atleast_2d(np.cov(lines.T, ddof=0))
-        return mean, np.sqrt(np.vecdot(rows @ covariance, rows) + np.mean(draws["sigma"] ** 2))
+        deviations = lines - np.append(self.predictive_coef_, self.predictive_intercept_)[:lines.shape[1]]
+        second = deviations.T @ deviations / len(deviations)
+        return mean, np.sqrt(np.vecdot(rows @ second, rows) + np.mean(draws["sigma"] ** 2))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,26 +1,24 @@
 """Bayesian logistic regression from private reports."""
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism
-from skldp.estimators._regression import BaseLDPRegression
+from skldp.estimators._regression import BaseLDPRegression, predictive_line
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
-from skldp.sampling._inference import check_inference
-
-_PREDICTING_ROWS = 1 << 12  # rows per block in predictions, which average over all draws
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
@@ -53,12 +51,29 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         Posterior means and standard deviations of the coefficients.
     intercept_ : ndarray of shape (1,)
         Posterior mean of the intercept; 0 without an intercept.
+    predictive_coef_ : ndarray of shape (1, n_features)
+    predictive_intercept_ : ndarray of shape (1,)
+        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution,
+        shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the posterior. Its error
+        is that of two approximations: the average is over x and the parameters together, and a normal average of the
+        logistic function is taken as a logistic function, which is right to 0.02.
     classes_ : ndarray of shape (2,)
         The labels, the positive one last.
     covariance_ : ndarray of shape (n_features, n_features)
         Posterior mean of the covariance of x (of its second moments without an intercept).
+    information_ : dict
+        ``"coef"``: for each coefficient log2 of its prior over its posterior standard deviation, in bits. Near 0 the
+        reports say nothing about it.
     posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
+
+    Warns
+    -----
+    ScaleWarning
+        If the reports show that most records exceed ``data_norm``, or are far below it; and, in
+        predictions, for rows longer than three times ``data_norm``.
+    FewReportsWarning
+        If the posterior of most coefficients, or of those of collinear columns, is nearly the prior.
 
     See Also
     --------
@@ -151,20 +166,27 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         mechanism = check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
             return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
-        return [LogisticMomentModel(aggregate, self.prior, learn_scales=check_inference(self.inference).explores)]
+        return [LogisticMomentModel(aggregate, self.prior)]
 
     def _describe(self, posterior, models, aggregate):
-        mean = posterior.mean()
+        posterior = self._informed(models[0], posterior)
+        mean, line = posterior.mean(), predictive_line(posterior.draws)
+        # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
+        certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
         return {
+            "predictive_coef_": certainty * line.coef[None, :],
+            "predictive_intercept_": np.atleast_1d(certainty * line.intercept),
             "coef_": mean["coef"][None, :],
             "coef_std_": posterior.std()["coef"][None, :],
             "intercept_": np.atleast_1d(mean.get("intercept", 0.0)),
             "covariance_": mean["covariance"],
+            "information_": {"coef": posterior.information["coef"][None, :]},
+            "posterior_": posterior,
             "classes_": np.array(aggregate.protocol.classes),
         }
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the log-odds of the averaged probability of the second class.
+        """Return the log-odds of the second class.
 
         Parameters
         ----------
@@ -174,22 +196,15 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Positive for the second of ``classes_``. Smaller in absolute value than the linear predictor at ``coef_``,
-            because uncertainty of the parameters makes predictions less certain.
+            ``X @ predictive_coef_[0] + predictive_intercept_[0]``, positive for the second of ``classes_``.
         """
-        check_is_fitted(self, "posterior_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        draws = self.posterior_.draws
-        coef = draws["coef"].reshape(-1, rows.shape[1])
-        intercept = draws["intercept"].ravel() if "intercept" in draws else 0.0
-        odds = np.empty(len(rows))
-        for start in range(0, len(rows), _PREDICTING_ROWS):
-            block = slice(start, start + _PREDICTING_ROWS)
-            odds[block] = _averaged_odds(rows[block] @ coef.T + intercept)
-        return odds
+        return self._log_odds(X)
+
+    def _log_odds(self, X):
+        return self._rows(X, stacklevel=3) @ self.predictive_coef_[0] + self.predictive_intercept_[0]
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the probabilities of both classes, averaged over the posterior.
+        """Return the probabilities of both classes.
 
         Parameters
         ----------
@@ -201,11 +216,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         ndarray of shape (n_samples, 2)
             In the order of ``classes_``.
         """
-        odds = self.decision_function(X)
+        odds = self._log_odds(X)
         return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predict the labels with the larger averaged probability.
+        """Predict the labels with the larger probability.
 
         Parameters
         ----------
@@ -216,7 +231,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         -------
         ndarray of shape (n_samples,)
         """
-        positive = self.decision_function(X) > 0
+        positive = self._log_odds(X) > 0
         return self.classes_[positive.astype(int)]
 
     def __sklearn_tags__(self):
@@ -225,15 +240,3 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         # scikit-learn's checks use too few samples for a good score.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _averaged_odds(predictor):
-    """Return the log-odds of the mean probability over the draws, which are the columns of the linear predictor."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log(expit(predictor).mean(axis=1)) - np.log(expit(-predictor).mean(axis=1))
-    underflowed = ~np.isfinite(odds)
-    if underflowed.any():
-        # All probabilities underflow: the slower computation in logarithms has no such limit.
-        extreme = predictor[underflowed]
-        odds[underflowed] = logsumexp(log_expit(extreme), axis=1) - logsumexp(log_expit(-extreme), axis=1)
-    return odds

@@ -1,0 +1,238 @@
+"""Warnings of a fitted regression: records beyond or far below their public bounds, and uninformative reports."""
+
+import math
+import warnings
+
+import numpy as np
+
+from skldp.analysis._planning import coefficient_variances
+from skldp.exceptions import FewReportsWarning, ScaleWarning
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE
+from skldp.protocols._label_record_protocol import LabelRecordProtocol
+from skldp.protocols._record_protocol import RecordProtocol
+
+# Mean squares of x and y, as shares of the largest that data_norm and bounds_y allow. If 5 % of the records are
+# clipped, the share is above 0.05.
+LARGEST_SHARE, LEAST_SHARE = 0.9, 0.03
+_QUANTILE = 2.58  # of the normal distribution at 0.5 %: two tests, for x and y, have a false-alarm rate of 1 %
+# Least bits that the median coefficient gains. The prior is a t distribution with three degrees of freedom, half of
+# whose variance is in its tails: reports that bound the variance of y, and say nothing else, gain up to 0.7 bits.
+LEAST_INFORMATION = 0.75
+# The other columns explain 75 % of the variance of a column with this inflation; that of uncorrelated columns was at
+# most 1.7 in 400 fits. If the reports determine only the sum of two coefficients, each still gains up to 2 bits
+# (measured): by the sum, and because the prior learns their scale.
+LARGEST_INFLATION, LEAST_INFORMATION_COLLINEAR = 4.0, 1.5
+LARGEST_FACTOR = 3.0  # norm of a row at prediction, in units of data_norm
+_N_DRAWS = 1000  # draws of the covariance over which the prior is averaged
+_N_NAMES = 6  # columns named in a message
+
+
+def coefficient_information(prior_std, posterior):
+    r"""Return how much narrower the posterior of each coefficient is than its prior, in bits.
+
+    Parameters
+    ----------
+    prior_std : callable
+        Prior standard deviations of the coefficients, shape (n_draws, d), given covariances of x.
+    posterior : Posterior
+        Draws of "coef" and "covariance".
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        :math:`\log_2` of the ratio of standard deviations. The prior variance is averaged over the posterior of the
+        covariance, so that the information is zero without reports.
+    """
+    covariances = posterior.draws["covariance"]
+    covariances = covariances.reshape(-1, *covariances.shape[2:])
+    chosen = covariances[::max(1, len(covariances) // _N_DRAWS)]
+    prior = np.sqrt(np.mean(prior_std(chosen) ** 2, axis=0))
+    return np.log2(prior / posterior.std()["coef"])
+
+
+def warn_about_fit(aggregate, posterior, information, names=None, stacklevel=2):
+    """Warn if records do not suit their public bounds, or if the reports say little about the coefficients.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The reports of a regression.
+    posterior : Posterior
+        Its posterior.
+    information : ndarray of shape (d,)
+        Bits that the coefficients have gained.
+    names : sequence of str or None, default=None
+        Names of the columns.
+    stacklevel : int, default=2
+        As in ``warnings.warn``, counted from the caller.
+    """
+    if aggregate.n_reports == 0:
+        return
+    for text in scale_doubts(aggregate):
+        warnings.warn(text, ScaleWarning, stacklevel=stacklevel + 1)
+    few = information_doubt(aggregate, posterior, information, names)
+    if few is not None:
+        warnings.warn(few, FewReportsWarning, stacklevel=stacklevel + 1)
+
+
+def warn_about_rows(rows, data_norm, stacklevel=2):
+    """Warn if rows for a prediction are far beyond the public norm of the fit."""
+    norms = np.linalg.norm(rows, axis=1)
+    n_beyond = int(np.sum(norms > LARGEST_FACTOR * data_norm))
+    if n_beyond:
+        warnings.warn(
+            f"{n_beyond} of {len(rows)} rows have a norm above {LARGEST_FACTOR:g} times data_norm={data_norm:g}, the "
+            f"largest {norms.max():.3g}: no record of the fit was that long. Scale X with the same public constants as "
+            "for the fit.", ScaleWarning, stacklevel=stacklevel + 1)
+
+
+def scale_doubts(aggregate):
+    """Return the messages about records that do not suit ``data_norm`` and ``bounds_y``."""
+    protocol = aggregate.protocol
+    (share, error), response = mean_squares(aggregate)
+    found = f"The mean of ||x||^2 is {_share(share)} of the largest that data_norm={protocol.data_norm:g} allows"
+    messages = []
+    if _at_bound(share, error, protocol.n_features):
+        messages.append(
+            f"{found} (standard error {error:.1g}), as if most rows were longer and had been shortened. The model "
+            "ignores that, and the coefficients are then wrong. Scale the columns with public constants, or raise "
+            "data_norm, so that few rows exceed it. If all rows have this norm by construction, as one-hot columns do, "
+            "nothing is wrong.")
+    elif _far_below_bound(share, error):
+        messages.append(
+            f"{found} (standard error {error:.1g}): the noise is made for much longer rows. Lower data_norm, or scale "
+            "the columns with public constants, so that the longest rows reach it.")
+    if response is None:
+        return messages
+    share, error = response
+    found = (f"The mean of (y - {protocol.y_offset:g})^2 is {_share(share)} of the largest that "
+             f"bounds_y={protocol.bounds_y} allow")
+    if _at_bound(share, error, 1):
+        messages.append(
+            f"{found} (standard error {error:.1g}), as if most responses were outside and had been clipped. The model "
+            "ignores that, and the coefficients are then wrong. Widen bounds_y, or scale y with public constants. If y "
+            "has only two values, these bounds, nothing is wrong.")
+    elif _far_below_bound(share, error):
+        messages.append(
+            f"{found} (standard error {error:.1g}): the noise is made for responses that vary much more. Choose "
+            "narrower bounds_y.")
+    return messages
+
+
+def _share(value):
+    return f"{min(max(value, 0.0), 1.0):.2g}"
+
+
+def _at_bound(share, error, d):
+    """Whether a mean square is near its bound, and significantly above that of well-scaled records."""
+    return share > LARGEST_SHARE and share - _QUANTILE * error > _well_scaled(d)
+
+
+def _well_scaled(d):
+    """Return the mean square of d independent uniform columns, divided by the 95 % quantile of their norms.
+
+    Their squared norm has mean d/3 and standard deviation (4d/45)^(1/2). Most other columns have heavier tails, and so
+    smaller mean squares.
+    """
+    return 1 / (1 + 1.645 * math.sqrt(0.8 / d))
+
+
+def _far_below_bound(share, error):
+    return max(share, 0.0) + _QUANTILE * error < LEAST_SHARE
+
+
+def mean_squares(aggregate):
+    """Return unbiased estimates of the mean of ||x||^2 and of y^2 in public units, with standard errors.
+
+    Only the noise of the mechanism is in the standard errors, because the statement is about the records that were
+    sent. The second pair is None for labels.
+    """
+    parts = [_mean_squares(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
+    return _pooled([x for x, _ in parts]), None if parts[0][1] is None else _pooled([y for _, y in parts])
+
+
+def _mean_squares(protocol, tally):
+    n, d, noise = tally.n_reports, protocol.n_features, protocol.randomizer.noise_variance
+    if isinstance(protocol, LabelRecordProtocol):
+        records = protocol.randomizer.decode(tally.reports)[:, :-1]
+        return (np.mean(np.vecdot(records, records)) - d * noise, math.sqrt((2 * d * noise + 4) * noise / n)), None
+    if isinstance(protocol, RecordProtocol):
+        squares = np.diag(protocol.mean_products(tally))[1:] - noise
+        # A noisy entry has Var(z^2) = 2 noise^2 + 4 noise v^2, and the squares of v add up to 1, or w^2, at most.
+        largest = 1.0, protocol.y_weight**2
+        errors = [math.sqrt((2 * size * noise + 4 * bound) * noise / n) for size, bound in zip((d, 1), largest)]
+    else:
+        squares = np.diag(protocol.randomizer.matrix(protocol.mean_moments(tally)))[-d - 1:]
+        errors = [math.sqrt(d * noise / n), math.sqrt(noise / n)]
+    if protocol.labels is not None:
+        return (squares[:-1].sum(), errors[0]), None
+    return (squares[:-1].sum(), errors[0]), (squares[-1] / protocol.y_weight**2, errors[1] / protocol.y_weight**2)
+
+
+def _pooled(estimates):
+    """Return the average of independent estimates, weighted by their precisions, and its standard error."""
+    values, errors = np.array(estimates).T
+    weights = 1 / np.maximum(errors, LEAST_NOISE) ** 2
+    return float(weights @ values / weights.sum()), float(1 / math.sqrt(weights.sum()))
+
+
+def information_doubt(aggregate, posterior, information, names=None):
+    """Return the message about coefficients whose posterior is nearly the prior, or None."""
+    inflation = variance_inflation(posterior.mean()["covariance"])
+    combined = np.flatnonzero((inflation > LARGEST_INFLATION) & (information < LEAST_INFORMATION_COLLINEAR))
+    sentences = []
+    if np.median(information) < LEAST_INFORMATION:
+        sentences.append(
+            f"{aggregate.n_reports} reports say little about most coefficients: in the median the posterior is "
+            f"narrower than the prior by {max(np.median(information), 0.0):.1f} bits (information_). About "
+            f"{reports_for_half_width(aggregate, posterior)} reports would halve the widths; a larger epsilon or fewer "
+            "columns also help.")
+    if len(combined):
+        explained = 1 - 1 / inflation[combined].max()
+        sentences.append(
+            f"The reports hardly separate the coefficients of {_listed(combined, names)}: each of these columns is "
+            f"nearly a combination of other columns, which explain up to {explained:.0%} of its variance. Drop or "
+            "combine some of them, or read predictions instead of single coefficients.")
+    return " ".join(sentences) or None
+
+
+def variance_inflation(covariance):
+    """Return by how much its correlations with the other columns inflate the variance of each coefficient."""
+    return np.diag(covariance) * np.diag(np.linalg.inv(covariance))
+
+
+def _listed(columns, names):
+    words = [f"column {j}" if names is None else repr(str(names[j])) for j in columns[:_N_NAMES]]
+    more = len(columns) - len(words)
+    words += [f"{more} more"] if more else []
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def reports_for_half_width(aggregate, posterior):
+    r"""Return about how many reports would halve the posterior width of the median coefficient.
+
+    Notes
+    -----
+    Precisions add up: a posterior variance :math:`w^2` from N reports, of which one has the variance V, becomes
+    :math:`w^2/4` with :math:`N + 3V/w^2` reports, 4 N if the prior is negligible. V is that of
+    :func:`skldp.required_reports` at the posterior means. Rounded up to two digits.
+    """
+    protocol, mean, d = aggregate.protocol, posterior.mean(), aggregate.protocol.n_features
+    covariance = mean["covariance"] / protocol.data_norm**2
+    # With few reports the mean is that of the prior, which includes longer records than data_norm allows.
+    covariance *= min(1.0, _well_scaled(d) / np.trace(covariance))
+    unit = protocol.data_norm / (1.0 if protocol.labels is not None else protocol.y_scale)
+    coef, width_square = mean["coef"] * unit, (posterior.std()["coef"] * unit) ** 2
+    slope, residual = 1.0, 0.0
+    if protocol.labels is None:
+        residual = (float(mean["sigma"]) / protocol.y_scale) ** 2
+    else:
+        # E tanh(u/2) is about (1/2) E u (1 + pi Var(u) / 8)^(-1/2): the least-squares coefficients are that multiple.
+        slope = 0.5 / math.sqrt(1 + math.pi / 8 * coef @ covariance @ coef)
+        residual = 1.0
+    precision = sum(tally.n_reports / coefficient_variances(part, covariance, residual, slope * coef)
+                    for part, tally in aggregate.parts.items() if tally.n_reports) * slope**2
+    share = np.minimum(precision * width_square, 1.0)  # of the posterior precision that is due to the reports
+    n_reports = float(np.median(aggregate.n_reports * (1 + 3 / share)))
+    step = 10 ** max(math.floor(math.log10(n_reports)) - 1, 0)  # a power of ten
+    return math.ceil(n_reports / step) * step
