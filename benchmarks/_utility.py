@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import MCMC
+from skldp.exceptions import FewReportsWarning, ScaleWarning
 
 # Enough draws for a posterior mean: its Monte Carlo error is below a tenth of the posterior's width.
 SHORT = MCMC(n_walkers=12, n_warmup=80, n_draws=50)
@@ -32,9 +33,10 @@ def arguments_of(doc, quick, repeats):
 
 
 def silent(task, *arguments):
-    """Run a task without convergence warnings, which short chains cause."""
+    """Run a task without warnings of convergence, which short chains cause, and of few reports and long test rows."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        for category in (ConvergenceWarning, FewReportsWarning, ScaleWarning):
+            warnings.simplefilter("ignore", category)
         return task(*arguments)
 
 

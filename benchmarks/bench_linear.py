@@ -45,6 +45,7 @@ def convergence(dims, epsilons, sizes, **options):
     from _timing import print_table
 
     from skldp import LDPBayesLinearRegression
+    from skldp.exceptions import FewReportsWarning
 
     rows = []
     for d in dims:
@@ -56,6 +57,7 @@ def convergence(dims, epsilons, sizes, **options):
                 aggregate = simulated_sums(model.protocol(d), X, y, size, rng)
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
+                    warnings.simplefilter("ignore", FewReportsWarning)  # the grid has settings with little information
                     start = time.perf_counter()
                     model.fit_reports(aggregate)
                     seconds = time.perf_counter() - start

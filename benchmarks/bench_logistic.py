@@ -17,6 +17,7 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from skldp import MCMC, LDPBayesLogisticRegression
+from skldp.exceptions import FewReportsWarning
 from skldp.models.regression._label_records import chebyshev_slope
 from skldp.models.regression._sigmoid import tanh_means
 
@@ -47,6 +48,7 @@ def convergence(name, dims, epsilons, sizes, **options):
                     aggregate = model.aggregate(model.privatize(X[:size], y[:size]))
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
+                    warnings.simplefilter("ignore", FewReportsWarning)  # the grid has settings with little information
                     start = time.perf_counter()
                     model.fit_reports(aggregate)
                     seconds = time.perf_counter() - start

@@ -5,7 +5,7 @@ principal components, norm 1, response centred and clipped to +-2, 30 repeats; n
 the same split.
 
 "The paper's mechanism" has Gaussian noise calibrated to its published bound with equal standard deviations on every
-entry, and the paper's prior N(0, 5). To use our likelihood, the noise on y^2 has twice that standard deviation; y^2 has
+entry, and the paper's priors. To use our likelihood, the noise on y^2 has twice that standard deviation; y^2 has
 little information except about the residual scale. "Tuned" gradients use, for each epsilon, the group size and rate
 that are best on the **test rows themselves**, averaged over the repeats: an oracle, not a usable method.
 
@@ -31,13 +31,12 @@ from skldp.sampling import sample
 
 SEED = 20220504
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-NORMAL_PRIOR = RegressionPrior(coef="normal", coef_scale=5**0.5)  # the paper's N(0, 5) of the coefficients
 METHODS = {
     "sphere": "ours: sphere, pure epsilon",
     "gaussian": "ours: Gaussian moments",
     "sphere_tight": "ours: sphere, tighter bounds of y",
     "gaussian_tight": "ours: Gaussian moments, tighter bounds of y",
-    "paper_prior": "ours: Gaussian moments, prior N(0, 5)",
+    "paper_prior": "ours: Gaussian moments, the paper's prior",
     "paper": "the paper's mechanism and prior",
     "records": "ours: noisy records",
     "sgd_sphere": "LDP-SGD, sphere, defaults",
@@ -80,7 +79,7 @@ def task(epsilon, repeat):
 
     scores = {"sphere": bayes(), "gaussian": bayes(mechanism="gaussian"), "sphere_tight": bayes(bounds_y=TIGHT),
               "gaussian_tight": bayes(bounds_y=TIGHT, mechanism="gaussian"),
-              "paper_prior": bayes(mechanism="gaussian", prior=NORMAL_PRIOR),
+              "paper_prior": bayes(mechanism="gaussian", prior=RegressionPrior.paper()),
               "records": bayes(mechanism="records"),
               "paper": -rmse(y_test, X_test @ paper_coefficients(X, y, epsilon, rng)),
               "no_privacy": -rmse(y_test, LinearRegression(fit_intercept=False).fit(X, y).predict(X_test)),
@@ -98,7 +97,7 @@ def paper_coefficients(X, y, epsilon, rng):
     protocol = MomentProtocol(epsilon=np.inf, mechanism="gaussian", bounds_y=(-WINE_BOUND, WINE_BOUND),
                               y_weight=WINE_BOUND / 2**0.5, intercept_weight=0.0, n_features=X.shape[1])
     tally = protocol.aggregate(protocol._randomize(X, y, 0)).parts[protocol]
-    model = LinearModel(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}), NORMAL_PRIOR)
+    model = LinearModel(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}), RegressionPrior.paper())
     likelihood, = model.likelihoods
     order = len(likelihood.mean)
     noise = scale / np.sqrt(len(X)) * rng.standard_normal((order, order))

@@ -46,7 +46,7 @@ SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_p
                                        "record_protocol", "sensitivity", "sgd", "sphere", "streams", "targets",
                                        "values")}
 # These take up to a minute or two: they run last, and only if they mention the module or no other file does.
-SLOWEST = {f"test_{name}.py" for name in ("coupled_coordinates", "influence", "linear", "linear_regression", "logistic",
+SLOWEST = {f"test_{name}.py" for name in ("influence", "linear", "linear_regression", "logistic",
                                           "logistic_regression", "marginals", "warm_start")}
 MEMORY = 6 * 2**30  # bytes of address space for each run; a mutant may try to allocate any amount
 OPERATORS = {

@@ -32,7 +32,7 @@ PROBE = "import diffprivlib as d, sklearn as s; print(f'version {d.__version__} 
 METHODS = {
     "sklearn": ("scikit-learn", "none"),
     "diffprivlib": ("diffprivlib", "central: a trusted curator"),
-    "ours": ("ours, posterior mean", "local: one report each"),
+    "ours": ("ours, Bayesian", "local: one report each"),
     "gradients": ("ours, LDP-SGD", "local: in rounds"),
     "constant": ("the same for everybody", "perfect"),
 }
