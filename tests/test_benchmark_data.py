@@ -41,7 +41,7 @@ def data(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "fetch_openml", unreachable)
     monkeypatch.setattr(module, "urlopen", unreachable)
     yield module
-    for name in ("_data", "_stand_ins", "_prepare"):
+    for name in ("_data", "_stand_ins", "_prepare", "_real_tables"):
         sys.modules.pop(name, None)
 
 
@@ -242,3 +242,44 @@ def test_results_of_smoke_runs_go_to_a_separate_folder(data):
     assert data.results_folder(False) == BENCHMARKS / "results"
     assert data.results_folder(True) == BENCHMARKS / "results" / "quick"
     assert "benchmarks/results/quick/" in (BENCHMARKS.parent / ".gitignore").read_text().split()
+
+
+def small_table(tables, **options):
+    """Return a table of 300 rows with a column of other scale, a factor of three levels and missing values."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(50, 9, size=300), "f": rng.choice(["a", "b", "c"], size=300),
+                              "y": rng.normal(size=300), "late": rng.random(300) < 0.4})
+    frame.loc[:19, "x"] = np.nan
+    return tables.RealTable("small", lambda: frame, columns=("x",), factors=("f",), **options)
+
+
+def test_real_table_is_in_the_unit_ball_and_the_bounds(data, monkeypatch):
+    tables = importlib.import_module("_real_tables")
+    monkeypatch.setitem(tables.TABLES, "small", small_table(tables, response="y", bounds_y=(-1, 1)))
+    rows = tables.problem("small")
+    assert rows.names == ("x", "f_b", "f_c") and rows.X.shape == (280, 3)
+    norms = np.linalg.norm(rows.X, axis=1)
+    assert norms.max() <= 1 + 1e-12 and np.mean(norms < 1 - 1e-9) == pytest.approx(0.95, abs=0.01)
+    assert np.abs(rows.y).max() == 1 < np.abs(rows.y_test).max()
+    design = np.column_stack([np.ones(280), rows.X])
+    np.testing.assert_allclose(np.linalg.lstsq(design, rows.y)[0], [rows.intercept, *rows.target])
+
+
+@pytest.mark.parametrize("n_rows", [100, 500])
+def test_rows_of_a_real_table_are_repeated_or_left_out(data, monkeypatch, n_rows):
+    tables = importlib.import_module("_real_tables")
+    monkeypatch.setitem(tables.TABLES, "small", small_table(tables, response="y", bounds_y=(-1, 1)))
+    counts = np.unique(tables.problem("small", n_rows).X[:, 0], return_counts=True)[1]
+    assert counts.sum() == n_rows and counts.max() - (n_rows // 280) in (0, 1)
+
+
+def test_binary_real_table_has_test_rows_and_normal_stand_ins(data, monkeypatch):
+    tables = importlib.import_module("_real_tables")
+    monkeypatch.setitem(tables.TABLES, "small", small_table(tables, response="late"))
+    real, normal = tables.problem("small"), tables.problem("small", gaussian=True)
+    assert real.X.shape == normal.X.shape == (224, 3) and real.X_test.shape == normal.X_test.shape == (56, 3)
+    assert len(np.unique(real.X[:, 2])) < len(np.unique(normal.X[:, 2])) == 224
+    assert max(np.linalg.norm(part, axis=1).max() for part in (normal.X, normal.X_test)) == pytest.approx(1)
+    chance = 1 / (1 + np.exp(-real.X @ real.target - real.intercept))
+    np.testing.assert_allclose(real.X.T @ (real.y - chance), 0, atol=1e-5)  # the score is zero at the maximum

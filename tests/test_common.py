@@ -34,7 +34,7 @@ TRANSFORMERS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning", "ignore::skldp.exceptions.ScaleWarning")
 @parametrize_with_checks(ESTIMATORS + TRANSFORMERS)
 def test_sklearn_check(estimator, check):
     check(estimator)

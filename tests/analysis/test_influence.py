@@ -84,11 +84,12 @@ def test_a_sphere_of_forged_reports_attains_the_bound(rng):
                   for probe in protocol.directions()]
     before = model._models(model.aggregate_)[0]
     coef = before.constrain(theta)["coef"][:, 0]
-    effects = np.array([model._models(one)[0].log_density(theta) for one in aggregates]) - before.log_density(theta)
+    effects = np.array([model._models(one)[0].in_coordinates_of(before).log_density(theta) for one in aggregates])
+    effects -= before.log_density(theta)
     slopes = effects @ (coef - coef.mean()) / len(coef)
     worst = np.rint(2**14 * slopes / np.linalg.norm(slopes)).astype(reports.dtype)
     moved = shift(model, reports, np.repeat(worst[None], 200, axis=0), "coef")[0]
-    assert 0.75 * bound < moved < 1.15 * bound
+    assert 0.7 * bound < moved < 1.15 * bound
 
 
 @cases

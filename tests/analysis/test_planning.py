@@ -15,6 +15,7 @@ from skldp import (
     LDPGeometric,
     LDPHistogram,
     LDPPoisson,
+    RegressionPrior,
     required_reports,
 )
 from skldp.analysis._planning import _log_cells
@@ -135,15 +136,17 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(mechanism, interce
     w = protocol.y_weight
     joint = np.block([[s**2 * np.eye(2), w * s**2 * coef[:, None]],
                       [w * s**2 * coef[None], np.array([[w**2 * (s**2 * coef @ coef + sigma**2)]])]])
-    curvature = []
+    curvature, prior = [], RegressionPrior(coef="normal", mean_scale=0.5)  # every coordinate is identified
     for n in (1, 2):  # the difference is the curvature of one report, without the prior
-        model = LinearModel(Aggregate({protocol: Tally(0, np.zeros(1))}))
+        model = LinearModel(Aggregate({protocol: Tally(0, np.zeros(1))}), prior)
         model.likelihoods = [_expected_likelihood(protocol, joint, n)]
-        theta = model.coordinates.start(coef, s**2 * np.eye(2), sigma=sigma)
+        theta = model.coordinates.of_parameters(coef[None], s**2 * np.eye(2)[None], np.zeros((1, 2)), np.zeros(1),
+                                                np.full(1, sigma))[0]
         steps = 1e-5 * np.eye(len(theta))
         gradients = [model.gradient(theta + sign * steps)[1] for sign in (1, -1)]
         curvature.append((gradients[1] - gradients[0]) / 2e-5)
-    variance = np.linalg.inv(curvature[1] - curvature[0])[0, 0]
+    slopes = (model.constrain(theta + steps)["coef"] - model.constrain(theta - steps)["coef"])[:, 0] / 2e-5
+    variance = slopes @ np.linalg.solve(curvature[1] - curvature[0], slopes)
     planned = required_reports(estimator, 0.01, n_features=2, feature_std=s, sigma=sigma, coef=coef)
     assert planned == pytest.approx(variance * (2 * ndtri(0.95) / 0.01) ** 2, rel=1e-3)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special, stats
 
-from skldp import RegressionPrior
 from skldp.models import (
     BetaPrior,
     ExponentialFamily,
@@ -131,7 +130,7 @@ def _regression_cases():
     X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
     y = X @ [0.5, -0.3] + 0.1 + rng.normal(0, 0.1, size=N_CLIENTS)
     labels = (rng.random(N_CLIENTS) < special.expit(X @ [3.0, -2.0] + 0.4)).astype(int)
-    flat = {"coef": 0, "intercept": 1, "sigma": 1, "covariance": 2}
+    flat = {"coef": 0, "intercept": 1, "sigma": 1, "covariance": 2, "x_mean": 1}
     for constant in (True, False):
         weight = {} if constant else {"intercept_weight": 0.0}
         note = "" if constant else ", no intercept"
@@ -155,20 +154,10 @@ def _regression_cases():
                         else LogisticMomentModel(aggregate))
 
             yield Case(f"linear, {kind}{note}", linear,
-                       lambda model, theta: test_linear.Point.of(theta, model).log_prior(), flat)
+                       lambda model, theta: test_linear.PRIOR(model, theta[None])[0], flat)
             yield Case(f"logistic, {kind}{note}", logistic,
-                       lambda model, theta: test_logistic.Point.of(theta, model).log_prior(),
-                       {"coef": -1, "intercept": 0, "covariance": 2})
-
-
-def learned_models(n_clients=N_CLIENTS):
-    """Yield regressions with learned priors, which have no independently coded prior."""
-    rng = np.random.default_rng(3)
-    X, prior = rng.normal(0.05, 0.3, size=(n_clients, 3)), RegressionPrior(
-        covariance_scale="learned", mean_scale="learned", lkj_eta="learned")
-    moments, labelled = MomentProtocol(n_features=3, epsilon=4.0), LabelMomentProtocol(n_features=3, epsilon=4.0)
-    yield LinearModel(moments.aggregate(moments._randomize(X, X[:, 0], 0)), prior)
-    yield LogisticMomentModel(labelled.aggregate(labelled._randomize(X, (X[:, 0] > 0).astype(int), 0)), prior)
+                       lambda model, theta: test_logistic.PRIOR(model, theta[None])[0],
+                       {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
 CASES = [*_value_cases(), *_category_cases(), *_regression_cases()]

@@ -29,3 +29,28 @@ def worst_p_value(all_scores):
     """Smallest p-value over the parameters, corrected for their number and for the two tests of each."""
     values = [p for name in all_scores[0] for p in p_values([scores[name] for scores in all_scores])]
     return min(values) * len(values)
+
+
+def draw_covariance(rng, d):
+    """Return a covariance matrix from the default prior of the regressions, in units where records have norm 1."""
+    factor = np.eye(d)
+    for n in range(1, d):
+        # Row n of an LKJ(1/2) factor is a multivariate t, normalised.
+        factor[n, :n] = rng.standard_normal(n) / np.sqrt(rng.chisquare(d - n))
+    factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+    deviations = rng.standard_normal(d)
+    deviations = 0.2 * (deviations - deviations.mean()) / np.sqrt(rng.chisquare(3) / 3)
+    factor *= np.exp(np.log(0.5 / np.sqrt(d)) + 0.3 * rng.standard_normal() + deviations)[:, None]
+    return factor @ factor.T
+
+
+def draw_explained_coef(rng, covariance, scale):
+    """Return coefficients from the default prior: a multivariate t on what the line explains."""
+    precision = len(covariance) * covariance + 0.01 * np.eye(len(covariance))
+    normal = np.linalg.solve(np.linalg.cholesky(precision).T, rng.standard_normal(len(covariance)))
+    return scale * normal / np.sqrt(rng.chisquare(3) / 3)
+
+
+def draw_mean(rng, d):
+    """Return means of x from the default prior."""
+    return 0.05 * np.exp(0.5 * np.log(10.0) * rng.standard_normal()) * rng.standard_normal(d)

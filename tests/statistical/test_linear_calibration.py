@@ -7,9 +7,10 @@ from scipy.special import ndtri
 from skldp import MCMC, LDPBayesLinearRegression
 from skldp.sampling import sample
 from tests.flat import build
-from tests.statistical.calibration import p_values
+from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, p_values
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+              pytest.mark.filterwarnings("ignore::skldp.exceptions.StatisticalWarning")]
 
 N_FITS, LEVEL = 100, 1e-4
 SAMPLING = {"n_walkers": 32, "n_warmup": 40, "n_draws": 40}
@@ -85,6 +86,38 @@ def worst_p_value(scores):
 @pytest.mark.parametrize("case", CASES)
 def test_posterior_is_calibrated(case):
     assert worst_p_value(scores_of(case, N_FITS)) > LEVEL
+
+
+@pytest.mark.parametrize("epsilon, mechanism", [(3.0, "auto"), (20.0, "auto"), (20.0, "records")])
+def test_the_default_prior_is_calibrated(epsilon, mechanism):
+    """With uninformative and with informative reports."""
+    d, scale, scores = 3, 0.1, []
+    for seed in range(N_FITS):
+        rng, keep = np.random.default_rng(seed), False
+        while not keep:
+            truth = {"covariance": draw_covariance(rng, d), "x_mean": draw_mean(rng, d), "intercept": rng.normal(),
+                     "sigma": abs(rng.normal(scale=0.1))}
+            truth["coef"] = draw_explained_coef(rng, truth["covariance"], scale)
+            keep = unclipped({name: np.asarray(value)[None] for name, value in truth.items()})[0]
+        X = rng.multivariate_normal(truth["x_mean"], truth["covariance"], 5000)
+        y = X @ truth["coef"] + truth["intercept"] + rng.normal(scale=truth["sigma"], size=len(X))
+        model = build(LDPBayesLinearRegression, epsilon=epsilon, mechanism=mechanism, random_state=seed,
+                      coef_scale=scale, sigma_scale=0.1, **SAMPLING).fit(X, y)
+        draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in model.posterior_.draws.items()}
+        kept, row = unclipped(draws), []
+        for name in ("coef", "intercept", "sigma", "x_mean", "covariance"):
+            true, drawn = (values[..., *np.tril_indices(d)] if name == "covariance" else values
+                           for values in (truth[name], draws[name][kept]))
+            row += np.atleast_1d(ndtri(((drawn < true).sum(axis=0) + 0.5) / (kept.sum() + 1))).tolist()
+        scores.append(row)
+    assert worst_p_value(np.array(scores)) > LEVEL
+
+
+def unclipped(params):
+    """Whether, for each draw, almost no record and no response is clipped."""
+    explained = np.vecdot(params["coef"], (params["covariance"] @ params["coef"][:, :, None])[:, :, 0])
+    size = np.trace(params["covariance"], axis1=1, axis2=2) + np.vecdot(params["x_mean"], params["x_mean"])
+    return (size < 0.2) & (np.abs(params["intercept"]) < LARGEST_INTERCEPT) & (explained + params["sigma"] ** 2 < 0.04)
 
 
 def half_the_noise(model):

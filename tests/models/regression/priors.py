@@ -1,19 +1,119 @@
-"""Short constructors of priors of regressions, for parametrised tests."""
+"""Priors of the regressions from their definitions, in the units of the data, and densities in coordinates."""
 
-from skldp import RegressionPrior
-from skldp.models.regression._covariance import CovarianceCoordinates
-from skldp.models.regression._covariance_priors import FixedCorrelations, LearnedCorrelations, LearnedScales
-from skldp.models.regression._vector_priors import NormalPrior
+from dataclasses import dataclass
 
-
-def prior(coef_scale="auto", **scales):
-    """Return a t prior with the default scale, or a normal prior with a given scale."""
-    family = "student" if coef_scale == "auto" else "normal"
-    return RegressionPrior(coef=family, coef_scale=coef_scale, **scales)
+import numpy as np
+from scipy import linalg, stats
 
 
-def covariance_coordinates(d, scale, eta):
-    """Return coordinates of a covariance matrix, with learned or fixed priors."""
-    scales = LearnedScales(d) if scale == "learned" else NormalPrior(scale)
-    correlations = LearnedCorrelations(d) if eta == "learned" else FixedCorrelations(d, eta)
-    return CovarianceCoordinates(d, scales, correlations)
+@dataclass(frozen=True)
+class Prior:
+    """Prior of a regression, without code of the library.
+
+    Parameters
+    ----------
+    coef_scale : float
+        Typical standard deviation of what the line explains, or of a coefficient unless ``explained``.
+    intercept : tuple of float
+        Mean and standard deviation of the intercept.
+    sigma_scale : float or None
+        Scale of the residual standard deviation; None if there is none.
+    explained : bool
+        Whether coefficients have a t distribution with a scale that depends on the covariance.
+    covariance_scale, mean_scale : float or None
+        Scales of the standard deviations and of the means of x; None if they are learned.
+    eta : float
+        Parameter of LKJ.
+    norm : float
+        Bound R on the norm of x.
+    """
+
+    coef_scale: float
+    intercept: tuple = (0.0, 1.0)
+    sigma_scale: float | None = None
+    explained: bool = True
+    covariance_scale: float | None = None
+    mean_scale: float | None = None
+    eta: float = 0.5
+    norm: float = 1.0
+
+    def precision(self, covariance):
+        """Return the matrix K."""
+        identity = np.eye(len(covariance))
+        return len(identity) * covariance + 0.01 * self.norm**2 * identity if self.explained else identity
+
+    def logpdf(self, params, log_scale, log_mean_scale):
+        """Log-density of (coef, log scales of x, correlations, mean, intercept, sigma, log s, log s_m)."""
+        coef, covariance = params["coef"], params["covariance"]
+        scales, d = np.sqrt(np.diag(covariance)), len(coef)
+        value = (self.eta - 1) * np.linalg.slogdet(covariance / np.outer(scales, scales))[1]
+        value += self._log_scales(np.log(scales))
+        width = (self.coef_scale * np.exp(log_scale)) ** 2
+        value += stats.multivariate_normal(np.zeros(d), width * np.linalg.inv(self.precision(covariance))).logpdf(coef)
+        if self.explained:
+            chi_square = 3 * np.exp(-2 * log_scale)
+            value += stats.chi2(3).logpdf(chi_square) + np.log(2 * chi_square)
+        if self.sigma_scale is not None:
+            value += stats.halfnorm(scale=self.sigma_scale).logpdf(params["sigma"])
+        if "intercept" in params:
+            value += stats.norm(*self.intercept).logpdf(params["intercept"])
+            value += stats.norm(0, np.exp(log_mean_scale)).logpdf(params["x_mean"]).sum()
+            if self.mean_scale is None:
+                value += stats.norm(np.log(0.05 * self.norm), np.log(10) / 2).logpdf(log_mean_scale)
+        return value
+
+    def _log_scales(self, logs):
+        d = len(logs)
+        if self.covariance_scale is not None:
+            return (stats.halfnorm(scale=self.covariance_scale).logpdf(np.exp(logs)) + logs).sum()
+        value = stats.norm(np.log(self.norm / 2 / np.sqrt(d)), 0.3).logpdf(logs.mean())
+        if d > 1:
+            deviations = linalg.helmert(d) @ logs  # orthonormal contrasts
+            value += stats.multivariate_t(np.zeros(d - 1), 0.04 * np.eye(d - 1), df=3).logpdf(deviations)
+        return value
+
+    def log_scales_of(self, params, theta):
+        """Return log s and log s_m: the last coordinates if they are learned."""
+        n, learned = theta.shape[1], "x_mean" in params and self.mean_scale is None
+        log_scale, log_mean_scale = np.zeros(len(theta)), np.full(len(theta), np.log(self.mean_scale or 1.0))
+        if self.explained:
+            log_scale = theta[:, n - 1 - learned]
+        if learned:
+            log_mean_scale = np.log(0.05 * self.norm) + np.log(10) / 2 * theta[:, -1]
+        return log_scale, log_mean_scale
+
+    def natural(self, model, theta):
+        """Log-density of the natural parameters at coordinates of a model."""
+        params = model.constrain(theta)
+        rows = zip(*self.log_scales_of(params, theta))
+        return np.array([self.logpdf({name: values[i] for name, values in params.items()}, *row)
+                         for i, row in enumerate(rows)])
+
+    def __call__(self, model, theta):
+        """Log-density of the prior in the coordinates of a model, up to a constant."""
+        return self.natural(model, theta) + self.log_jacobian(model, theta)
+
+    def log_jacobian(self, model, theta, step=1e-3):
+        """Return the logarithm of the Jacobian of the natural parameters, by differences of fourth order."""
+        n = theta.shape[1]
+        values = [self._flat(model, (theta[:, None] + shift * step * np.eye(n)).reshape(-1, n)).reshape(*theta.shape, n)
+                  for shift in (2, 1, -1, -2)]
+        jacobian = (8 * (values[1] - values[2]) - (values[0] - values[3])) / (12 * step)
+        return np.linalg.slogdet(jacobian)[1]
+
+    def _flat(self, model, theta):
+        params = model.constrain(theta)
+        covariance, d = params["covariance"], params["coef"].shape[1]
+        logs = 0.5 * np.log(np.diagonal(covariance, axis1=1, axis2=2))
+        below = np.tril_indices(d, -1)
+        correlations = covariance[:, *below] * np.exp(-logs[:, below[0]] - logs[:, below[1]])
+        rest = [params[name].reshape(len(theta), -1) for name in ("x_mean", "intercept", "sigma") if name in params]
+        scales = np.column_stack(self.log_scales_of(params, theta))
+        free = [self.explained, "x_mean" in params and self.mean_scale is None]
+        return np.column_stack([params["coef"], logs, correlations, *rest, scales[:, free]])
+
+
+def differences(function, theta, step=1e-5):
+    """Return the gradient of a function of coordinates by central differences, shape (n_walkers, n_params)."""
+    return np.transpose([(function(theta + step * e) - function(theta - step * e)) / (2 * step)
+                         for e in np.eye(theta.shape[1])])

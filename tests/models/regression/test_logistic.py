@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import expit
 
+from skldp import RegressionPrior
 from skldp.exceptions import InvalidParameterError
 from skldp.models import LogisticMomentModel, LogisticRecordModel
 from skldp.models.regression._label_moments import LabelMomentLikelihood, LabelMoments
@@ -22,9 +23,10 @@ from skldp.models.regression._sigmoid import tanh_means
 from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol
 from skldp.protocols._tallies import RecordTally, Tally
 from skldp.sampling._density import GuardedModel, quiet
-from tests.models.regression.priors import prior
+from tests.models.regression.priors import Prior, differences
 
 KINDS = ["sphere", "gaussian", "inputs"]
+PRIOR = Prior(1.25, intercept=(0.0, 2.5))
 with_and_without = pytest.mark.parametrize("intercept", [True, False])
 
 
@@ -52,41 +54,24 @@ def aggregate_of(kind, d, intercept, n=400, seed=0, **options):
     return protocol.aggregate(protocol._randomize(*records(d, n, seed), 0))
 
 
-def points(model, n=5, seed=0):
-    """Return parameters of a size typical of a posterior, with both signs."""
-    return np.random.default_rng(seed).normal(scale=0.4, size=(n, model.n_params)) + 0.05
+def points(model, n=5, seed=0, size=0.4):
+    """Return coordinates about as far from the reported moments as the posterior extends."""
+    start = model.coordinates.start(model.reported.covariance[:-1, :-1])
+    return start + np.random.default_rng(seed).normal(0.05, size, size=(n, model.n_params))
 
 
 class Point:
-    """Parameters of a regression, computed from the definitions for one walker."""
+    """Parameters of a regression for one walker, in public units."""
 
-    def __init__(self, coef, covariance, mean=None, intercept=0.0):
+    def __init__(self, coef, covariance, x_mean=None, intercept=0.0):
         self.coef, self.covariance, self.intercept = np.asarray(coef, dtype=float), np.asarray(covariance), intercept
-        self.mean = np.zeros(len(self.coef)) if mean is None else np.asarray(mean)
+        self.mean = np.zeros(len(self.coef)) if x_mean is None else np.asarray(x_mean)
 
     @classmethod
-    def of(cls, theta, model):
-        """Return the point at coordinates: coef, scales, rows, mean and intercept."""
-        d = model.coordinates.n_features
-        coef, scales, free, rest = np.split(theta, np.cumsum([d, d, d * (d - 1) // 2]))
-        factor, left, rows = np.zeros((d, d)), list(free), []
-        for j in range(d):
-            row = np.array([left.pop(0) for _ in range(j)])
-            rows.append(row)
-            factor[j, :j + 1] = scales[j] * np.append(row, 1.0) / np.linalg.norm(np.append(row, 1.0))
-        means = (rest[:d], rest[d]) if len(rest) else ()
-        point = cls(coef, factor @ factor.T, *means)
-        point.scales, point.rows = scales, rows
-        return point
-
-    def log_prior(self, eta=2.0):
-        """Log-density of the prior in the coordinates, up to a constant, with LKJ rows of the factor."""
-        d = len(self.coef)
-        value = float(stats.multivariate_t(np.zeros(d), 2.5**2 * np.eye(d), df=3).logpdf(self.coef))
-        value += stats.norm(0, 0.5).logpdf(self.scales).sum()
-        value -= (d + 2 * eta - 1) / 2 * sum(np.log1p(row @ row) for row in self.rows)
-        value += stats.norm(0, 0.5).logpdf(self.mean).sum() + stats.norm(0, 2.5).logpdf(self.intercept)
-        return value
+    def at(cls, theta, model):
+        """Return the points at coordinates, whose map to parameters is tested in test_coordinates."""
+        params = model.constrain(theta)
+        return [cls(**{name: values[i] for name, values in params.items()}) for i in range(len(theta))]
 
     def moments(self, protocol):
         """Return the moments at this point from the library."""
@@ -287,8 +272,8 @@ def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept
                     for epsilon, n in ((1.0, 300), (8.0, 500)))
     model = LogisticMomentModel(aggregate)
     theta = points(model, 4)
-    expected = [brute_force(point, aggregate) + point.log_prior() for point in (Point.of(t, model) for t in theta)]
-    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-9, atol=1e-7)
+    expected = PRIOR(model, theta) + [brute_force(point, aggregate) for point in Point.at(theta, model)]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])
@@ -306,18 +291,12 @@ def test_moment_density_is_the_gaussian_with_the_full_precision(intercept, d):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
 
 
-def test_information_is_the_precision_of_an_entry_of_the_mean():
-    """An off-diagonal entry of x x' is sent times the root of two, with noise of the mechanism's variance."""
-    part, = LogisticMomentModel(aggregate_of("sphere", 2, True, 300)).likelihoods
-    assert part.information == pytest.approx(1 / (part.noise / 2 / 300))
-
-
 @with_and_without
 def test_moment_density_without_noise_is_accurate(intercept):
     aggregate = aggregate_of("sphere", 2, intercept, 2000, epsilon=np.inf)
     model = LogisticMomentModel(aggregate)
-    theta = model.approximation.initial() + 0.01 * points(model)
-    expected = [brute_force(point, aggregate) + point.log_prior() for point in (Point.of(t, model) for t in theta)]
+    theta = points(model, size=0.1)
+    expected = PRIOR(model, theta) + [brute_force(point, aggregate) for point in Point.at(theta, model)]
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-4, atol=1e-3)
 
 
@@ -327,7 +306,7 @@ def test_approximation_equals_the_density_at_the_pilot_estimate(intercept):
     aggregate = aggregate_of("sphere", 2, intercept, epsilon=4.0) + aggregate_of("sphere", 2, intercept, epsilon=1.0)
     model = LogisticMomentModel(aggregate)
     pilot = model.approximation.initial()
-    covariances = [report_moments(Point.of(pilot, model), protocol)[1] for protocol in aggregate.parts]
+    covariances = [report_moments(Point.at(pilot[None], model)[0], protocol)[1] for protocol in aggregate.parts]
     constant = sum(-0.5 * np.linalg.slogdet(covariance + part.noise * np.eye(len(covariance)))[1]
                    for covariance, part in zip(covariances, model.likelihoods))
     exact, approximate = model.log_density(pilot[None])[0], model.approximation.log_density(pilot[None])[0]
@@ -339,7 +318,7 @@ def test_approximation_equals_the_density_at_the_pilot_estimate(intercept):
 def test_pilot_estimate_is_a_mode_of_the_approximation(intercept, epsilon):
     for kind in KINDS:
         model = model_of(aggregate_of(kind, 2, intercept, 4000, epsilon=epsilon), kind, intercept).approximation
-        around = model.pilot + 0.02 * points(model, 40)
+        around = model.pilot + np.random.default_rng(0).normal(scale=0.01, size=(40, model.n_params))
         assert model.log_density(model.pilot[None])[0] > model.log_density(around).max() - 1e-3
 
 
@@ -347,7 +326,7 @@ def test_under_noise_the_approximation_is_close_to_the_density():
     """Within the posterior they differ by a fraction of a unit, so the gradient is a good surrogate."""
     for kind in KINDS:
         model = model_of(aggregate_of(kind, 2, True, 4000, epsilon=1.0), kind, True)
-        near = model.approximation.initial() + 0.1 * points(model, 30)
+        near = model.approximation.initial() + np.random.default_rng(0).normal(0, 0.3, size=(30, model.n_params))
         gap = model.log_density(near) - model.approximation.log_density(near)
         assert np.ptp(gap) < 0.5 and np.ptp(model.log_density(near)) > 2 * np.ptp(gap)
 
@@ -356,18 +335,22 @@ def test_under_noise_the_approximation_is_close_to_the_density():
 
 @pytest.mark.parametrize("kind", KINDS)
 @with_and_without
-@pytest.mark.parametrize("d, prior_scale", [(1, "auto"), (2, 0.7), (4, "auto")])
-def test_gradient_of_the_approximation_matches_finite_differences(kind, intercept, d, prior_scale):
-    aggregate = aggregate_of(kind, d, intercept, epsilon=5.0) + aggregate_of(kind, d, intercept, seed=1, epsilon=0.5)
-    model = model_of(aggregate, kind, intercept, prior=prior(prior_scale, covariance_scale=0.3, lkj_eta=1.5,
-                                                             mean_scale="learned" if d == 4 else 0.1))
-    theta, step, approximation = points(model, 4), 1e-5, model.approximation
+@pytest.mark.parametrize("d, prior", [
+    (1, "auto"), (4, "auto"), (2, RegressionPrior.paper()),
+    (4, RegressionPrior(covariance_scale=0.3, lkj_eta=1.5, mean_scale=0.1))])
+def test_gradient_of_the_approximation_matches_finite_differences(kind, intercept, d, prior):
+    """The columns are nearly collinear, with correlations of 0.99."""
+    total = 0
+    for epsilon, n in ((5.0, 400), (2.0, 30_000)):
+        protocol = protocol_of(kind, d, intercept, epsilon=epsilon)
+        X, y = records(d, n)
+        total = total + protocol.aggregate(protocol._randomize(0.1 * X + 0.3 * X[:, :1], y, 0))
+    model = model_of(total, kind, intercept, prior=prior)
+    theta, approximation = points(model, 4), model.approximation
     value, gradient = approximation.gradient(theta)
     np.testing.assert_allclose(value, approximation.log_density(theta), rtol=1e-12)
     assert (model.surrogate(theta) == gradient).all()
-    density = approximation.log_density
-    ends = [(density(theta + step * e), density(theta - step * e)) for e in np.eye(model.n_params)]
-    numeric = np.transpose([(above - below) / (2 * step) for above, below in ends])
+    numeric = differences(approximation.log_density, theta)
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
 
 
@@ -411,9 +394,7 @@ def test_record_density_is_an_integral_over_the_records(d, epsilon, split, inter
     reports = protocol._randomize(*records(d, 6), 0)
     model = LogisticRecordModel(protocol.aggregate(reports), fit_intercept=intercept)
     theta = points(model, 3)
-    expected = []
-    for point in (Point.of(t, model) for t in theta):
-        expected.append(integrated(point, protocol, reports) + point.log_prior())
+    expected = PRIOR(model, theta) + [integrated(point, protocol, reports) for point in Point.at(theta, model)]
     assert np.ptp(expected) > 0.01
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-6)
 
@@ -425,8 +406,7 @@ def test_log_densities_of_record_cohorts_add():
         rows.append((protocol, protocol._randomize(*records(1, n), 0)))
     model = LogisticRecordModel(sum(protocol.aggregate(reports) for protocol, reports in rows))
     theta = points(model, 4)
-    expected = [sum(integrated(point, *row) for row in rows) + point.log_prior()
-                for point in (Point.of(t, model) for t in theta)]
+    expected = PRIOR(model, theta) + [sum(integrated(point, *row) for row in rows) for point in Point.at(theta, model)]
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-6)
 
 
@@ -494,23 +474,24 @@ def test_chebyshev_link_matches_its_definition(intercept):
     protocol = LabelRecordProtocol(n_features=2, epsilon=6.0, budget_split=0.3)
     reports = protocol._randomize(*records(2, 40), 0)
     model = LogisticRecordModel(protocol.aggregate(reports), fit_intercept=intercept, link="chebyshev")
-    theta, expected = points(model, 5), []
+    theta = points(model, 5)
+    expected = PRIOR(model, theta)
     z = protocol.randomizer.decode(reports)
     noise, contrast = protocol.randomizer.noise_variance, np.tanh(0.3 * 6.0 / 2)
-    for point in (Point.of(t, model) for t in theta):
+    for i, point in enumerate(Point.at(theta, model)):
         total = point.covariance + noise * np.eye(2)
         gain = point.covariance @ np.linalg.inv(total)
         mean = point.intercept + (point.mean + (z[:, :2] - point.mean) @ gain.T) @ point.coef
         f = np.clip(chebyshev_slope() * mean, -1, 1)
-        value = stats.multivariate_normal(point.mean, total).logpdf(z[:, :2]).sum()
-        expected.append(value + np.log((1 + contrast * z[:, 2] * f) / 2).sum() + point.log_prior())
-    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-8)
+        expected[i] += stats.multivariate_normal(point.mean, total).logpdf(z[:, :2]).sum()
+        expected[i] += np.log((1 + contrast * z[:, 2] * f) / 2).sum()
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), atol=1e-7)
 
 
 def test_links_agree_within_the_error_of_the_polynomial():
     aggregate = aggregate_of("inputs", 2, True, 2000, epsilon=6.0)
     exact, line = (LogisticRecordModel(aggregate, link=link) for link in LINKS)
-    near = exact.initial() + 0.3 * points(exact, 20)
+    near = exact.initial() + np.random.default_rng(0).normal(scale=0.3, size=(20, exact.n_params))
     assert 0 < np.ptp(line.log_density(near) - exact.log_density(near)) < np.ptp(exact.log_density(near))
     with pytest.raises(InvalidParameterError, match='link must be one of "quadrature", "chebyshev"'):
         LogisticRecordModel(aggregate, link="logit")
@@ -533,45 +514,15 @@ def test_order_of_the_rows_changes_no_bit(link):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_densities_of_cohorts_add(kind):
-    one = aggregate_of(kind, 2, True, 4000, epsilon=9.0)
+    one, empty = aggregate_of(kind, 2, True, 4000, epsilon=9.0), protocol_of(kind, 2, True, epsilon=3.0)
     other = aggregate_of(kind, 2, True, 50, seed=1, epsilon=0.7)
-    both, first = model_of(one + other, kind, True), model_of(one, kind, True)
+    both, first, second = (model_of(aggregate, kind, True) for aggregate in (one + other, one, other))
+    nobody = model_of(one + empty.aggregate(np.empty((0, empty.width), dtype=int)), kind, True)
     theta = points(both)
-    second = model_of(other, kind, True)
-    prior = np.array([Point.of(t, both).log_prior() for t in theta])
-    added = first.log_density(theta) + second.log_density(theta) - prior
-    np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(added), rtol=1e-9, atol=1e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_cohort_without_reports_changes_nothing(kind):
-    one, other = aggregate_of(kind, 2, True, epsilon=1.0), protocol_of(kind, 2, True, epsilon=3.0)
-    both = model_of(one + other.aggregate(np.empty((0, other.width), dtype=int)), kind, True)
-    alone = model_of(one, kind, True)
-    theta = points(both)
-    np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(alone.log_density(theta)), rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_priors_are_in_the_units_of_the_data(kind):
-    protocol = protocol_of(kind, 2, True, data_norm=4.0)
-    aggregate = protocol.aggregate(protocol._randomize(*records(2, 9), 0))
-    plain = model_of(aggregate, kind, True)
-    theta = points(plain)
-    natural = plain.constrain(theta)
-    scales = 4 * np.array([Point.of(t, plain).scales for t in theta])
-    means = 4 * np.array([Point.of(t, plain).mean for t in theta])
-    student = stats.multivariate_t(np.zeros(2), (2.5 / 4) ** 2 * np.eye(2), df=3).logpdf(natural["coef"])
-    changes = {
-        "coef_scale": (1.7, stats.norm(0, 1.7).logpdf(natural["coef"]).sum(axis=1) - student),
-        "covariance_scale": (0.9, (stats.norm(0, 0.9).logpdf(scales) - stats.norm(0, 2.0).logpdf(scales)).sum(1)),
-        "mean_scale": (0.4, (stats.norm(0, 0.4).logpdf(means) - stats.norm(0, 2.0).logpdf(means)).sum(1)),
-        "lkj_eta": (3.5, [1.5 * -np.log1p(Point.of(t, plain).rows[1] @ Point.of(t, plain).rows[1]) for t in theta]),
-    }
-    for name, (value, expected) in changes.items():
-        other = model_of(aggregate, kind, True, prior=prior(**{name: value}))
-        found = other.log_density(theta) - plain.log_density(theta)
-        np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-7, err_msg=name)
+    first, second, nobody = (model.in_coordinates_of(both).log_density(theta) for model in (first, second, nobody))
+    np.testing.assert_allclose(np.diff(both.log_density(theta)), np.diff(first + second - PRIOR(both, theta)),
+                               rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(nobody, first, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind, epsilon", [*itertools.product(KINDS, [1.0, np.inf])])
@@ -605,16 +556,19 @@ def test_extreme_points_have_lower_density_than_the_mode(kind, epsilon, intercep
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nearly_collinear_and_vanishing_features_raise_no_error(kind):
+    """Where a matrix of one walker is singular in floating point, the others keep their density."""
     model = model_of(aggregate_of(kind, 4, True, epsilon=np.inf), kind, True)
-    rng = np.random.default_rng(1)
-    for scale, free in itertools.product([0.0, 1e-200, 1e-9, 1.0, 9e3], [0.0, 1e3, 9e3]):
-        theta = points(model, 20)
-        theta[:, 4:8] = scale * rng.choice([-1, 1], size=(20, 4))
-        theta[:, 8:14] = free * rng.choice([-1, 1], size=(20, 6))
-        with quiet():
-            value, approximate = model.log_density(theta), model.approximation.log_density(theta)
-        assert not np.isnan(value).any() and not np.isnan(approximate).any()
-        assert (value < np.inf).all()
+    rng, usual = np.random.default_rng(1), points(model, 1)
+    for log_scale, free in itertools.product([-29.0, -10.0, 0.0, 29.0], [0.0, 8.0, 29.0]):
+        theta = np.vstack([usual, points(model, 20)])
+        theta[1:, 4:8] = log_scale
+        theta[1:, 8:14] = free * rng.choice([-1, 1], size=(20, 6))
+        for one in (model, model.approximation):
+            value = one.log_density(theta)
+            assert not np.isnan(value).any() and (value < np.inf).all()
+            assert value[0] == pytest.approx(one.log_density(usual)[0], rel=1e-9)
+        gradient = model.approximation.gradient(theta)[1]
+        np.testing.assert_allclose(gradient[:1], model.approximation.gradient(usual)[1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

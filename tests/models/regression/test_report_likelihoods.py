@@ -8,7 +8,7 @@ from scipy.special import expit, logsumexp
 
 from skldp.models import LogisticRecordModel
 from skldp.protocols import LabelRecordProtocol
-from tests.models.regression.test_logistic import Point, points
+from tests.models.regression.test_logistic import points
 
 
 def integrated(protocol, reports, coef, intercept, mean, covariance):
@@ -38,9 +38,8 @@ def test_likelihood_of_a_noisy_record_is_an_integral_over_the_record(d, epsilon,
     decoded = protocol.randomizer.decode(reports)
     assert set(decoded[:, -1]) == {-1, 1} and np.abs(decoded[:, :-1]).max() > 10
     params = model.constrain(theta)
-    for walker, row in enumerate(theta):
-        mean = data_norm * Point.of(row, model).mean
-        constant = params["intercept"][walker] if intercept else 0.0
+    for walker in range(len(theta)):
+        mean, constant = (params["x_mean"][walker], params["intercept"][walker]) if intercept else (np.zeros(d), 0.0)
         expected = integrated(protocol, decoded, params["coef"][walker], constant, mean, params["covariance"][walker])
         # The library omits the constants of the normal density and of the label.
         found = model.report_log_likelihoods(protocol, theta)[places, walker] - 0.5 * d * np.log(2 * np.pi) - np.log(2)
