@@ -17,10 +17,10 @@ from skldp import LDPBayesLogisticRegression, PosteriorDisplay
 
 rng = np.random.default_rng(0)
 truth = np.array([6.0, -4.0, 2.0, 0.0, 0.0])
-X = rng.normal(scale=0.25, size=(60_000, 5))
+X = rng.normal(scale=0.25, size=(210_000, 5))
 odds = X @ truth - 1.0
-y = np.where(rng.random(60_000) < 1 / (1 + np.exp(-odds)), "yes", "no")
-train, test = slice(0, 50_000), slice(50_000, None)
+y = np.where(rng.random(210_000) < 1 / (1 + np.exp(-odds)), "yes", "no")
+train, test = slice(0, 200_000), slice(200_000, None)
 
 # %%
 # The labels are public, as is the bound on the norm of a record; the second label is the positive one.

@@ -10,12 +10,15 @@ clients' records, or on the records of volunteers. Every client of the real coll
 budget. Here every fit asks everybody again, and a ledger adds up what that would have cost.
 """
 
+import warnings
+
 import numpy as np
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skldp import BoundedScaler, LDPBayesLinearRegression, PrivacyUtilityDisplay
+from skldp.exceptions import FewReportsWarning
 from skldp.privacy import Ledger
 
 # %%
@@ -45,8 +48,10 @@ print(f"A row is in the training part of four folds: the score has cost it epsil
 
 # %%
 # Now over budgets, and over the two ways to randomise a report: the sphere, which is the default and has delta = 0, and
-# Gaussian noise with delta = 1e-5.
+# Gaussian noise with delta = 1e-5. At the smallest budgets the reports say little about the coefficients. A fit warns
+# of that, and here the table shows it.
 
+warnings.simplefilter("ignore", FewReportsWarning)
 grid = {
     "ldpbayeslinearregression__epsilon": [0.5, 1.0, 2.0, 4.0, 8.0],
     "ldpbayeslinearregression__mechanism": ["sphere", "gaussian"],
