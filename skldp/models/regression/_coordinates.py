@@ -180,7 +180,6 @@ class RegressionPoint:
 
     def __init__(self, coordinates, z, matrix, mean, constant, sigma, log_scale, mean_scale):
         self.coordinates, self.priors, self.z = coordinates, coordinates.priors, z
-        self.residuals = mean, constant
         priors = coordinates.priors
         self.matrix = coordinates.matrix.expand(matrix)
         self.covariance = self.matrix.covariance
