@@ -15,6 +15,7 @@ from skldp.protocols._record_protocol import RecordProtocol
 # clipped, the share is above 0.05.
 LARGEST_SHARE, LEAST_SHARE = 0.9, 0.03
 _QUANTILE = 2.58  # of the normal distribution at 0.5 %: two tests, for x and y, have a false-alarm rate of 1 %
+_LARGEST_ERROR = 0.2  # standard error of a share, above which reports cannot tell a bound from half of it
 # Least bits that the median coefficient gains. The prior is a t distribution with three degrees of freedom, half of
 # whose variance is in its tails: reports that bound the variance of y, and say nothing else, gain up to 0.7 bits.
 LEAST_INFORMATION = 0.75
@@ -125,7 +126,7 @@ def _share(value):
 
 def _at_bound(share, error, d):
     """Whether a mean square is near its bound, and significantly above that of well-scaled records."""
-    return share > LARGEST_SHARE and share - _QUANTILE * error > _well_scaled(d)
+    return error < _LARGEST_ERROR and share > LARGEST_SHARE and share - _QUANTILE * error > _well_scaled(d)
 
 
 def _well_scaled(d):
