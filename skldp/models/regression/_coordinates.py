@@ -80,7 +80,7 @@ class RegressionCoordinates:
 
     .. math:: P = \frac{K}{g^2s^2} + c^2\Sigma^2, \qquad \theta = P^{-1}c^2\Sigma(b - \bar ym) + P^{-1/2}z,
 
-    and z is nearly standard normal, whatever the reports say and however singular :math:`\Sigma` is. K, P and
+    and z is nearly standard normal for few and many reports, also if :math:`\Sigma` is nearly singular. K, P and
     :math:`\Sigma` have the same eigenvectors, so that all of this takes one eigendecomposition of :math:`\Sigma`. The
     same is done for the mean, with the precision :math:`p = 1/s_m^2 + c_m^2`, and for the intercept given
     :math:`\theta` and m, with a constant precision :math:`q = 1/s_\alpha^2 + c_\alpha^2`:
