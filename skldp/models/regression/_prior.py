@@ -58,8 +58,8 @@ class RegressionPrior(BaseEstimator):
 
     .. math:: \theta | \Sigma \sim t_3(0, g^2K^{-1}), \qquad K = d\Sigma + 0.01 I,
 
-    so that :math:`\theta^T\Sigma\theta` is about :math:`g^2` for any correlations of the d columns. The small multiple of
-    the identity bounds coefficients of columns that barely vary. ``coef="normal"`` has K = I and a normal
+    so that :math:`\theta^T\Sigma\theta` is about :math:`g^2` for any correlations of the d columns. The small multiple
+    of the identity bounds coefficients of columns that barely vary. ``coef="normal"`` has K = I and a normal
     distribution.
 
     References
