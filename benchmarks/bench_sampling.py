@@ -54,8 +54,6 @@ def count(estimator, reports, n_few):
 
 def sampling_times(estimator, few, many, repeats):
     """Return the median times of sampling from two aggregates in turn, with their ratios and numbers of steps."""
-    from skldp.models import UnivariateModel
-
     estimator.fit_reports(few)
     times, steps = ([], []), ([], [])
     for seed in range(repeats):
@@ -64,7 +62,7 @@ def sampling_times(estimator, few, many, repeats):
             start = time.perf_counter()
             estimator.fit_reports(aggregate)
             times[i].append(time.perf_counter() - start)
-            steps[i].append(UnivariateModel.n_warmup + estimator.posterior_.n_steps)
+            steps[i].append(estimator.posterior_.n_steps)
     first, second = map(median, times)
     per_step = [median(t / n for t, n in zip(*part)) for part in zip(times, steps)]
     return first, second, second / first, *(f"{median(part):g}" for part in steps), per_step[1] / per_step[0]

@@ -105,7 +105,7 @@ class ScaleWarning(StatisticalWarning):
     >>> X = np.random.default_rng(0).uniform(0, 100, size=(10_000, 2))
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     model = LDPBayesLinearRegression(epsilon=4.0, random_state=0).fit(X, X[:, 0])
+    ...     model = LDPBayesLinearRegression(epsilon=4.0, inference="laplace", random_state=0).fit(X, X[:, 0])
     >>> caught[0].category.__name__
     'ScaleWarning'
     """

@@ -22,7 +22,7 @@ from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
-from skldp.sampling._inference import check_inference, sample
+from skldp.sampling._inference import check_inference, warn_if_not_converged
 from skldp.sampling._posterior import stack
 
 
@@ -97,6 +97,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
+        warn_if_not_converged(self.posterior_)
         self._warn()
         return self
 
@@ -175,6 +176,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         self._fit(aggregate)
+        warn_if_not_converged(self.posterior_)
         self._warn()
         return self
 
@@ -206,7 +208,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
         # The walkers of a model share batched calls, so only whole models run in parallel.
-        jobs = (delayed(sample)(model, inference=inference, seed=part, progress=self.progress, start=start)
+        jobs = (delayed(inference._infer)(model, part, self.progress, start)
                 for model, part, start in zip(models, seeds, self._starts(protocol, len(models))))
         return stack(Parallel(n_jobs=self.n_jobs)(jobs))
 

@@ -1,7 +1,7 @@
 """Base class of all models: a posterior as a log-density that samplers can evaluate."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,6 @@ class Model(ABC):
     ----------
     n_params : int
         Number of unconstrained parameters.
-    n_warmup : int
-        Default number of warm-up steps of a Markov chain.
     gradient : callable or None
         Maps theta to the log-density, shape (n_walkers,), and its gradient, shape (n_walkers, n_params).
     surrogate : callable or None
@@ -50,7 +48,6 @@ class Model(ABC):
     """
 
     n_params: int
-    n_warmup: ClassVar[int] = 100
     gradient: Any = None
     surrogate: Any = None
     approximation: Any = None

@@ -6,41 +6,55 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 
-def rhat_and_ess(columns):
-    r"""Return rank-normalised split R-hat and bulk effective sample size of each column.
+def convergence_statistics(columns, n_superchains):
+    r"""Return nested R-hat, split R-hat and bulk effective sample size of each column.
 
     Parameters
     ----------
     columns : ndarray of shape (n_chains, n_draws, n_columns)
+    n_superchains : int
+        Divisor of ``n_chains``. Consecutive chains form a superchain.
 
     Returns
     -------
-    rhat, ess : ndarray of shape (n_columns,)
+    nested_rhat, split_rhat, ess : ndarray of shape (n_columns,)
 
     Notes
     -----
-    Every chain is split in two halves of n draws, and draws are replaced by normal scores of their ranks. With B the
-    variance of the means of the halves and W the mean of their variances, :math:`\hat R = \sqrt{(n - 1)/n + B/W}`. The
-    result is the larger of two: R-hat of the draws, and R-hat of their distances from the median. The numbers equal
-    those of ArviZ, which computes one column at a time and is slow for the many entries of a covariance matrix.
+    Every chain is split in two halves, and draws are replaced by normal scores of their ranks. For groups of n draws,
+    with B the variance of the means of the groups and W the mean of their variances,
+    :math:`\hat R = \sqrt{(n - 1)/n + B/W}`. In split R-hat the groups are the halves of the chains, in nested R-hat
+    [2]_ the halves of the superchains. Each is the larger of two: of the draws, and of their distances from the median.
+
+    If m of the n draws of a group are effective, :math:`\hat R` is about :math:`\sqrt{1 + 1/m - 1/n}`. So split R-hat
+    falls to 1.01 only if each chain is long, nested R-hat if each superchain has many draws. Chains that are started
+    together in few superchains show whether the starting positions are forgotten without being long themselves.
+
+    Split R-hat and the effective sample size equal those of ArviZ, which computes one column at a time and is slow for
+    the many entries of a covariance matrix.
 
     References
     ----------
     .. [1] A. Vehtari et al., "Rank-normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16,
        2021.
+    .. [2] C. C. Margossian et al., "Nested R-hat: assessing the convergence of Markov chain Monte Carlo when running
+       many short chains", Bayesian Analysis 20, 2025.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skldp.sampling._chain_statistics import rhat_and_ess
-    >>> rhat, ess = rhat_and_ess(np.random.default_rng(0).standard_normal((4, 500, 2)))
-    >>> rhat.round(2)
-    array([1., 1.])
+    >>> from skldp.sampling._chain_statistics import convergence_statistics
+    >>> draws = np.random.default_rng(0).standard_normal((40, 50, 2)).cumsum(axis=1)  # not stationary
+    >>> nested, split, ess = convergence_statistics(draws, n_superchains=4)
+    >>> bool((nested > 1.05).all() and (split > nested).all() and (ess < 100).all())
+    True
     """
     halves = _halves(columns)
     scores = _normal_scores(halves)
-    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
-    return np.maximum(_rhat(scores), _rhat(_normal_scores(folded))), _ess(scores)
+    folded = _normal_scores(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
+    groups = len(halves), 2 * n_superchains, -1
+    nested = np.maximum(_rhat(scores.reshape(groups)), _rhat(folded.reshape(groups)))
+    return nested, np.maximum(_rhat(scores), _rhat(folded)), _ess(scores)
 
 
 def smaller_tail_ess(columns, probability=0.05):
@@ -72,10 +86,11 @@ def _normal_scores(halves):
     return ndtri((ranks - 0.375) / (flat.shape[1] + 0.25)).reshape(halves.shape)
 
 
-def _rhat(halves):
-    n_draws = halves.shape[2]
-    between = halves.mean(axis=2).var(axis=1, ddof=1)
-    within = halves.var(axis=2, ddof=1).mean(axis=1)
+def _rhat(groups):
+    """Return R-hat of groups of draws, shape (n_columns, n_groups, n_draws)."""
+    n_draws = groups.shape[2]
+    between = groups.mean(axis=2).var(axis=1, ddof=1)
+    within = groups.var(axis=2, ddof=1).mean(axis=1)
     return np.sqrt((n_draws - 1) / n_draws + between / within)
 
 

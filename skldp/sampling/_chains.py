@@ -11,16 +11,16 @@ from emcee.state import State
 from skldp.sampling._density import quiet
 
 # Steps between two updates of the progress bar.
-_STEPS_PER_UPDATE = 50
+_STEPS_PER_UPDATE = 20
 
 
-def first_state(positions, log_density, seed):
+def first_state(log_density, positions, seed):
     """Return the emcee state of walkers at given positions, with a new random generator.
 
     Parameters
     ----------
+    log_density : callable
     positions : ndarray of shape (n_walkers, n_params)
-    log_density : ndarray of shape (n_walkers,)
     seed : numpy.random.SeedSequence
 
     Returns
@@ -28,7 +28,8 @@ def first_state(positions, log_density, seed):
     state : emcee.State
     """
     random = np.random.RandomState(np.random.MT19937(seed))
-    return State(positions, log_prob=log_density, random_state=random.get_state())
+    with quiet():
+        return State(positions, log_prob=log_density(positions), random_state=random.get_state())
 
 
 def advance(log_density, moves, state, n_steps, tune):
@@ -47,7 +48,9 @@ def advance(log_density, moves, state, n_steps, tune):
     Returns
     -------
     state : emcee.State
-    chain : ndarray of shape (n_walkers, n_steps, n_params)
+    path : ndarray of shape (n_walkers, n_steps, n_params)
+    values : ndarray of shape (n_walkers, n_steps)
+        Log-densities along the path.
     acceptance : float
     """
     sampler = EnsembleSampler(*state.coords.shape, log_density, moves=moves, vectorize=True)
@@ -55,7 +58,8 @@ def advance(log_density, moves, state, n_steps, tune):
     sampler.log_prob_fn = log_density
     with quiet():
         state = sampler.run_mcmc(state, n_steps, tune=tune, skip_initial_state_check=True)
-    return state, sampler.get_chain().swapaxes(0, 1), sampler.acceptance_fraction.mean()
+    path, values = sampler.get_chain().swapaxes(0, 1), sampler.get_log_prob().T
+    return state, path, values, sampler.acceptance_fraction.mean()
 
 
 @dataclass
@@ -92,18 +96,26 @@ class Chains:
             self.state.log_prob = log_density(self.state.coords)
 
     def run(self, n_steps, tune=False):
-        """Advance all walkers and return their paths, shape (n_walkers, n_steps, n_params)."""
+        """Advance all walkers; return their paths, shape (n_walkers, n_steps, n_params), and log-densities."""
         # Splitting a run changes no draw: each piece continues with the state of the random generator.
         size = n_steps if self.bar.disable else _STEPS_PER_UPDATE
         pieces = [min(size, n_steps - done) for done in range(0, n_steps, size)]
-        return np.concatenate([self._run_piece(piece, tune) for piece in pieces], axis=1)
+        paths, values = zip(*(self._run_piece(piece, tune) for piece in pieces))
+        return np.concatenate(paths, axis=1), np.concatenate(values, axis=1)
 
     def _run_piece(self, n_steps, tune):
-        self.state, path, acceptance = advance(self.log_density, self.moves, self.state, n_steps, tune)
+        self.state, path, values, acceptance = advance(self.log_density, self.moves, self.state, n_steps, tune)
         self.acceptance = float(acceptance)
         self.note(acceptance=f"{self.acceptance:.2f}")
         self.bar.update(n_steps)
-        return path
+        return path, values
+
+    def show(self, diagnostics, n_left):
+        """Show the worst R-hat and effective sample size, and the predicted number of steps that are left."""
+        (rhat_of, rhat), (ess_of, ess) = diagnostics.worst_rhat, diagnostics.worst_ess
+        self.note(rhat=f"{rhat:.3f} ({rhat_of})", ess=f"{ess:.0f} ({ess_of})")
+        self.bar.total = self.bar.n + n_left
+        self.bar.refresh()
 
     def note(self, **notes):
         """Show notes behind the progress bar, in place of earlier ones of the same name."""

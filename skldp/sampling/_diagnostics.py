@@ -1,12 +1,11 @@
-"""Convergence diagnostics: split R-hat and effective sample sizes, the stop rule and the warnings."""
+"""Convergence diagnostics: R-hat and effective sample sizes, the stop rule, and what a warning says."""
 
-import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from skldp.sampling._chain_statistics import rhat_and_ess, smaller_tail_ess
+from skldp.sampling._chain_statistics import convergence_statistics, smaller_tail_ess
 from skldp.sampling._density import quiet
 
 STOP_RHAT, STOP_ESS = 1.01, 1000
@@ -15,16 +14,17 @@ WARN_RHAT, WARN_ESS = 1.05, 400
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Split R-hat and bulk effective sample size of every parameter.
+    """Nested R-hat, split R-hat and bulk effective sample size of every parameter.
 
     Parameters
     ----------
-    rhat, ess : dict of str to ndarray
+    rhat, split_rhat, ess : dict of str to ndarray
         By name, in the shape of the parameter; NaN for elements that are
         constant (such as the diagonal of a correlation matrix).
     """
 
     rhat: dict
+    split_rhat: dict
     ess: dict
 
     @property
@@ -52,44 +52,41 @@ class Diagnostics:
         rhat, ess = self.worst_rhat[1], self.worst_ess[1]
         return max((rhat**2 - 1) / (STOP_RHAT**2 - 1), STOP_ESS / max(ess, 1.0))
 
-    def warn(self, n_draws):
-        """Warn if the worst R-hat or effective sample size is beyond the limit for a warning."""
+    @property
+    def problem(self):
+        """What is wrong with the worst R-hat or effective sample size, or None if no warning is due."""
         name, rhat = self.worst_rhat
         if rhat > WARN_RHAT:
-            _warn_not_converged(f"R-hat of {name} is {rhat:.3f}, above {WARN_RHAT}", n_draws)
-            return
+            return f"R-hat of {name} is {rhat:.3f}, above {WARN_RHAT}"
         name, ess = self.worst_ess
-        if ess < WARN_ESS:
-            _warn_not_converged(f"the effective sample size of {name} is {ess:.0f}, below {WARN_ESS}", n_draws)
+        return f"the effective sample size of {name} is {ess:.0f}, below {WARN_ESS}" if ess < WARN_ESS else None
 
 
-def diagnose(draws):
-    """Return split rank-normalised R-hat and bulk effective sample size of every parameter.
+def diagnose(draws, n_superchains):
+    """Return R-hat and bulk effective sample size of every parameter.
 
     Parameters
     ----------
     draws : dict of str to ndarray of shape (chain, draw, ...)
+    n_superchains : int
+        Number of groups of consecutive chains that started together.
 
     Returns
     -------
     diagnostics : Diagnostics
 
-    References
-    ----------
-    .. [1] A. Vehtari et al., "Rank-normalization, folding, and localization:
-       an improved R-hat", Bayesian Analysis 16, 2021.
-
     Examples
     --------
     >>> import numpy as np
     >>> from skldp.sampling._diagnostics import diagnose
-    >>> draws = np.random.default_rng(0).standard_normal((4, 500, 2))
-    >>> found = diagnose({"mean": draws})
+    >>> draws = np.random.default_rng(0).standard_normal((8, 500, 2))
+    >>> found = diagnose({"mean": draws}, n_superchains=4)
     >>> found.rhat["mean"].round(2), found.converged
     (array([1., 1.]), True)
     """
-    both = {name: _by_column(rhat_and_ess, values, (np.inf, 0.0)) for name, values in draws.items()}
-    return Diagnostics(*({name: values[which] for name, values in both.items()} for which in range(2)))
+    statistics = partial(convergence_statistics, n_superchains=n_superchains)
+    found = {name: _by_column(statistics, values, (np.inf, np.inf, 0.0)) for name, values in draws.items()}
+    return Diagnostics(*({name: values[which] for name, values in found.items()} for which in range(3)))
 
 
 def tail_ess(draws):
@@ -147,10 +144,3 @@ def _extreme(by_name, pick):
         return names[0], np.nan
     where = pick(values)
     return names[where], float(values[where])
-
-
-def _warn_not_converged(reason, n_draws):
-    warnings.warn(
-        f"Sampling has not converged: {reason}. Raise n_draws (now {n_draws}) or n_warmup; "
-        "if that does not help, give the model more reports or a tighter prior.",
-        ConvergenceWarning, stacklevel=5)

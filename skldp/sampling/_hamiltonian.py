@@ -18,56 +18,64 @@ class HamiltonianMove(Move):
         Gradient of the log-density, (n_walkers, n_params) -> (n_walkers,
         n_params). An approximation lowers the acceptance, but the chain stays
         exact.
+    centre : ndarray of shape (n_params,)
+        Estimate of the posterior mean.
     covariance : ndarray of shape (n_params, n_params)
         Estimate of the posterior covariance, the inverse of the mass matrix.
-    step_size : float, default=None
-        Leapfrog step in units of posterior standard deviations;
-        :math:`n_{params}^{-1/4}` by default.
-    length : float, default=2.0
-        Mean length of a trajectory in posterior standard deviations, before
-        jitter multiplies it by 0.95 on average. For a Gaussian, successive
-        draws are least correlated after a quarter turn, a length of pi / 2;
-        with heavy tails a slightly longer trajectory is better.
-    most_leapfrogs : int, default=20
-        Largest number of leapfrog steps of a trajectory.
-    step_jitter : (float, float), default=(0.7, 1.2)
-        Each walker's step is `step_size` times a uniform draw between the two.
-        With short steps, walkers can leave regions of high curvature.
-    target_acceptance : float, default=0.8
+    step_size : float, default=1.0
+        Largest step in units of posterior standard deviations.
+    length : float, default=1.6
+        Mean length of a trajectory in posterior standard deviations. For a
+        Gaussian, successive draws are independent after a quarter turn, a
+        length of pi / 2.
+    most_steps : int, default=20
+        Largest number of steps of a trajectory.
+    jitter : (float, float), default=(0.7, 1.3)
+        Each walker's trajectory has `length` times a uniform draw between the
+        two, so that it cannot repeat a periodic orbit.
+    target_acceptance : float, default=0.9
         Acceptance probability to which `tune` adapts the step size.
 
     Notes
     -----
-    With :math:`\theta = L z`, :math:`L L' = \Sigma` the covariance, the
-    trajectory solves :math:`\dot z = p`, :math:`\dot p = L' g(L z)` by
-    leapfrog, from fresh :math:`p \sim N(0, I)`. The end is accepted with
-    probability
+    With :math:`\theta = c + L z`, c the centre and :math:`L L' = \Sigma` the
+    covariance, the trajectory solves :math:`\dot z = p`,
+    :math:`\dot p = -z + r(z)` from fresh :math:`p \sim N(0, I)`, where
+    :math:`r(z) = z + L' g(\theta)` is what the gradient adds to that of the
+    normal distribution N(c, :math:`\Sigma`). Each step of length h is
+
+    .. math:: p \leftarrow p + \tfrac h2 r(z), \quad
+              (z, p) \leftarrow (z \cos h + p \sin h,\; p \cos h - z \sin h), \quad
+              p \leftarrow p + \tfrac h2 r(z).
+
+    The rotation in the middle solves the normal part exactly [3]_, so that the
+    error depends on r alone: for a nearly normal posterior one step is a whole
+    trajectory, in any dimension, where leapfrog steps must be shorter the more
+    parameters there are. The end is accepted with probability
 
     .. math:: \min\{1, \exp[\log p(\theta^*) - \log p(\theta)
               + (p'p - p^{*\prime} p^*) / 2]\}.
 
-    The leapfrog map is reversible and preserves volume for *any* vector field
-    g, so the chain is exact if g is a surrogate: the accept step evaluates the
+    The steps are reversible and preserve volume for *any* vector field g, so
+    the chain is exact if g is a surrogate: the accept step evaluates the
     density. Trajectories with a non-finite number are rejected. emcee calls
     `tune` only in runs with `tune=True`; call `freeze` after the last of them,
     so that the transition kernel of the stored chain is constant.
-
-    The number of leapfrogs is drawn anew at every step, uniformly between 0.7
-    and 1.3 times `length / step_size`, so that trajectories cannot repeat a
-    periodic orbit.
 
     References
     ----------
     .. [1] R. M. Neal, "MCMC using Hamiltonian dynamics", in Handbook of
        Markov Chain Monte Carlo, 2011.
     .. [2] D. Foreman-Mackey et al., "emcee: the MCMC hammer", PASP 125, 2013.
+    .. [3] B. Shahbaba, S. Lan, W. O. Johnson, R. M. Neal, "Split Hamiltonian
+       Monte Carlo", Statistics and Computing 24, 2014.
 
     Examples
     --------
     >>> import emcee
     >>> import numpy as np
     >>> from skldp.sampling import HamiltonianMove
-    >>> move = HamiltonianMove(lambda theta: -theta, np.eye(3))
+    >>> move = HamiltonianMove(lambda theta: -theta, np.zeros(3), np.eye(3))
     >>> sampler = emcee.EnsembleSampler(
     ...     8, 3, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=move, vectorize=True)
     >>> sampler.random_state = np.random.RandomState(0).get_state()
@@ -77,20 +85,21 @@ class HamiltonianMove(Move):
     True
     """
 
-    def __init__(self, gradient, covariance, *, step_size=None, length=2.0, most_leapfrogs=20,
-                 step_jitter=(0.7, 1.2), target_acceptance=0.8):
+    def __init__(self, gradient, centre, covariance, *, step_size=1.0, length=1.6, most_steps=20, jitter=(0.7, 1.3),
+                 target_acceptance=0.9):
         self.gradient = gradient
+        self.step_size = step_size
         self.length = length
-        self.most_leapfrogs = most_leapfrogs
-        self.step_jitter = step_jitter
+        self.most_steps = most_steps
+        self.jitter = jitter
         self.target_acceptance = target_acceptance
-        self.step_size = len(covariance) ** -0.25 if step_size is None else step_size
-        self.set_covariance(covariance)
+        self.set_normal(centre, covariance)
 
-    def set_covariance(self, covariance):
-        """Replace the metric by a new estimate of the posterior covariance, and restart the step size tuning."""
-        self.covariance = np.array(covariance, dtype=float)
+    def set_normal(self, centre, covariance):
+        """Replace the normal approximation by a new estimate, and restart the tuning of the step size."""
+        self.centre, self.covariance = np.array(centre, dtype=float), np.array(covariance, dtype=float)
         self._root = np.linalg.cholesky(self.covariance)
+        self._inverse_root = np.linalg.inv(self._root)
         self._log_steps = []
         self._acceptance = self.target_acceptance
         self._last = np.empty((0, 0)), np.empty((0, 0))
@@ -100,7 +109,8 @@ class HamiltonianMove(Move):
         error = self._acceptance - self.target_acceptance
         # Large early changes find the right magnitude; `freeze` averages over the later ones.
         gain = max(1.5 / (1 + len(self._log_steps)) ** 0.6, 0.1)
-        self.step_size *= float(np.exp(gain * error))
+        # A step longer than the trajectory has no effect.
+        self.step_size = min(self.step_size * float(np.exp(gain * error)), self.length)
         self._log_steps.append(np.log(self.step_size))
 
     def freeze(self):
@@ -129,22 +139,26 @@ class HamiltonianMove(Move):
         return gradient if np.array_equal(coords, start) else self.gradient(start) @ self._root
 
     def _trajectory(self, start, momentum, gradient, random):
-        """Take all leapfrog steps of all walkers; a walker that becomes non-finite returns to its start."""
-        step = self.step_size * random.uniform(*self.step_jitter, (len(start), 1))
-        n_steps = self._draw_leapfrogs(random)
+        """Take all steps of all walkers; a walker that becomes non-finite returns to its start."""
+        n_steps, step = self._draw_steps(len(start), random)
+        cos, sin = np.cos(step), np.sin(step)
         finite = np.ones(len(start), dtype=bool)
-        theta, gradient = start, _freeze_diverged(gradient, finite, 0.0)
-        momentum = momentum + 0.5 * step * gradient
+        theta, z = start, (start - self.centre) @ self._inverse_root.T
+        gradient = _freeze_diverged(gradient, finite, 0.0)
+        momentum = momentum + 0.5 * step * (z + gradient)
         for remaining in reversed(range(n_steps)):
-            theta = _freeze_diverged(theta + step * (momentum @ self._root.T), finite, start)
+            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+            theta = _freeze_diverged(self.centre + z @ self._root.T, finite, start)
             gradient = _freeze_diverged(self.gradient(theta) @ self._root, finite, 0.0)
-            momentum = momentum + (1.0 if remaining else 0.5) * step * gradient
+            momentum = momentum + (1.0 if remaining else 0.5) * step * (z + gradient)
         return _freeze_diverged(theta, finite, start), momentum, gradient, finite
 
-    def _draw_leapfrogs(self, random):
-        middle = self.length / self.step_size
-        fewest, most = np.clip(np.round([0.7 * middle, 1.3 * middle]), 1, self.most_leapfrogs).astype(int)
-        return random.randint(fewest, most + 1)
+    def _draw_steps(self, n_walkers, random):
+        """Return the number of steps, the same for all walkers, and the length of each walker's steps."""
+        length = min(self.length, self.most_steps * self.step_size)
+        # Rounded up or down at random, so that the mean step is smooth in the step size that is tuned.
+        n_steps = int(np.clip(length / self.step_size + random.random_sample(), 1, self.most_steps))
+        return n_steps, length * random.uniform(*self.jitter, (n_walkers, 1)) / n_steps
 
 
 def _freeze_diverged(values, finite, fallback):

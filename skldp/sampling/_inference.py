@@ -1,10 +1,12 @@
 """Inference of the posterior of a model, by Markov chains or by the Gaussian approximation at the mode."""
 
+import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from skldp.exceptions import InvalidParameterError
 from skldp.sampling._chains import Chains, first_state
@@ -13,14 +15,15 @@ from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
 from skldp.sampling._importance import LARGEST_PARETO_K, pareto_k
 from skldp.sampling._map import Mode, find_mode
 from skldp.sampling._posterior import Posterior
-from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute
+from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute, warm_up
 from skldp.sampling._warm_start import WarmStart
 
 _KEPT_DRAWS = 4000
 _KEPT_PATH = 2000
 _PROPOSALS = 2000
-_WARM_DIVISOR = 4  # a warm start divides the warm-up by this
-_SETTLING_DIVISOR = 5  # if warm-up uses an approximation, its last fifth uses the exact density
+_LONGEST_WARMUP = 300
+_LOG_DENSITY = "log_density"  # its name among the draws, while sampling
+_SETTLING = 20  # steps under the exact density, if warm-up uses an approximation
 
 
 class MCMC(BaseEstimator):
@@ -29,16 +32,14 @@ class MCMC(BaseEstimator):
     Parameters
     ----------
     n_walkers : "auto" or int, default="auto"
-        Number of chains. "auto" is 40 for models with a gradient, 24 if they have more than 100 parameters, and 16 if
-        the density costs more than its surrogate gradient; without a gradient, 4 p + 4 for p parameters, at least 16.
-        More walkers make better use of each batched call, but an R-hat of 1.01 needs about 100 effective draws per
-        walker.
+        Number of chains. "auto" is 32, or 8 p + 8 for p > 3 parameters if the model has no gradient. Without a gradient
+        the number must be a multiple of four.
     n_warmup : "auto" or int, default="auto"
-        Steps per walker that adapt the sampler to the posterior and are then discarded. "auto" is 100, 120 for the
-        linear and 200 for the logistic regression.
+        Largest number of steps per walker that are discarded; "auto" is 300. Warm-up ends earlier, as soon as its last
+        window of steps shows that the starting positions are forgotten; 30 steps are usual.
     n_draws : int, default=3000
-        Largest number of steps per walker after warm-up. Sampling stops earlier, as soon as every split R-hat is at
-        most 1.01 and every bulk effective sample size at least 1,000.
+        Largest number of steps per walker after warm-up. Sampling stops earlier, as soon as every R-hat is at most 1.01
+        and every bulk effective sample size at least 1,000, for all parameters and for the log-density.
 
     See Also
     --------
@@ -48,21 +49,22 @@ class MCMC(BaseEstimator):
     -----
     It has ``get_params`` and ``set_params``, so a grid search can vary ``inference__n_draws``.
 
-    The walkers start around the mode. Split R-hat of C walkers with m effective draws in each half is about
-    :math:`\sqrt{1 + 1/m}`, so a value of 1.01 needs m = 50, or 100 C effective draws in total.
+    Many short chains need fewer steps than few long ones. They form four superchains of walkers that start at the same
+    position, and R-hat is nested: it compares the superchains. Starting positions are draws of the normal distribution
+    that is nearest to the posterior.
 
     References
     ----------
-    A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner (2021). Rank-normalization, folding, and
-    localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis 16.
+    C. C. Margossian et al. (2025). Nested R-hat: assessing the convergence of Markov chain Monte Carlo when running
+    many short chains. Bayesian Analysis 20.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skldp import MCMC, LDPGaussian
-    >>> model = LDPGaussian(bounds=(0, 10), inference=MCMC(n_walkers=12), random_state=0).fit(np.full((1000, 1), 3.0))
+    >>> model = LDPGaussian(bounds=(0, 10), inference=MCMC(n_walkers=24), random_state=0).fit(np.full((1000, 1), 3.0))
     >>> model.posterior_.draws["mean"].shape[0]
-    12
+    24
     """
 
     def __init__(self, *, n_walkers: int | str = "auto", n_warmup: int | str = "auto", n_draws: int = 3000) -> None:
@@ -72,54 +74,58 @@ class MCMC(BaseEstimator):
 
     def _infer(self, model, seed, progress, start):
         """Sample a model: mode, warm-up, then blocks of steps until the stop rule holds."""
-        n_warmup = self._warm_up_steps(model)
+        n_warmup = self._warm_up_steps()
         target = GuardedModel(model)
         approximation = target.approximation()
         seeds = np.random.SeedSequence(seed).spawn(2)
         rng = np.random.default_rng(seeds[0])
         start = None if start is None else start.in_coordinates_of(model)
-        warm = start is not None and start.covariance is not None
-        if warm:
-            mode, n_warmup = _mode_of_warm_start(start, approximation), n_warmup // _WARM_DIVISOR
-        else:
+        route = HamiltonianRoute(target) if target.has_trajectory_gradient else EnsembleRoute(target)
+        n_walkers = self._number_of_walkers(route)
+        if start is None or start.covariance is None:
             mode = find_mode(approximation, None if start is None else start.mode)
-        route = HamiltonianRoute() if target.has_trajectory_gradient else EnsembleRoute()
-        n_walkers = self._number_of_walkers(route, target, warm)
-        state = _first_state(approximation, mode, start if warm else None, route, n_walkers, rng, seeds[1])
+        else:
+            mode = Mode(start.mode, np.nan, start.covariance)
+        normal = route.normal(mode, rng)
+        positions = _starting_positions(approximation, normal, route.starts(n_walkers), rng)
+        state = first_state(approximation.log_density, np.repeat(positions, n_walkers // len(positions), axis=0),
+                            seeds[1])
         with _progress_bar(progress, n_warmup + self.n_draws) as bar:
-            chains = Chains(approximation.log_density, route.moves(target, mode), state, bar)
-            settling = 0 if approximation is target else n_warmup // _SETTLING_DIVISOR
-            covariance = route.warm_up(chains, n_warmup - settling, target.constrain, warm=warm)
-            if settling:
+            chains = Chains(approximation.log_density, route.moves(normal), state, bar)
+            path = warm_up(chains, route, n_warmup)
+            centre, covariance = route.finish(chains)
+            if approximation is not target:
                 # The step size was tuned on the approximation, whose gradient the trajectories use. Tuning on the
                 # exact density would shrink it without end, because smaller steps do not reduce the difference.
                 chains.change_density(target.log_density)
-                chains.run(settling)
-            draws, diagnostics, path = _collect(chains, target, route.first_block, self.n_draws)
-        diagnostics.warn(self.n_draws)
+                path = chains.run(min(n_warmup, _SETTLING))[0] if n_warmup else None
+            if path is not None:
+                route.lengthen(chains, path)
+            draws, diagnostics, path = _collect(chains, route, self.n_draws)
         n_steps = next(iter(draws.values())).shape[1]
-        end = WarmStart(mode.theta, covariance, chains.positions, _thinned_path(path), model.coordinates)
-        return Posterior(_thinned(draws), diagnostics.rhat, diagnostics.ess, tail_ess(draws),
-                         acceptance=chains.acceptance, n_steps=n_steps, warm_starts=(end,))
+        end = WarmStart(centre, covariance, _thinned_path(path), model.coordinates)
+        rhat, split_rhat, ess = map(_without_log_density, (diagnostics.rhat, diagnostics.split_rhat, diagnostics.ess))
+        return Posterior(_thinned(draws), rhat, ess, tail_ess(draws), split_rhat,
+                         acceptance=chains.acceptance, n_steps=n_steps, problem=diagnostics.problem, warm_starts=(end,))
 
-    def _warm_up_steps(self, model):
-        """Check the parameters, and return the number of warm-up steps."""
+    def _warm_up_steps(self):
+        """Check the parameters, and return the largest number of warm-up steps."""
         if not isinstance(self.n_draws, Integral) or self.n_draws < 4:
             raise InvalidParameterError(f"n_draws must be an integer of at least 4, got {self.n_draws!r}.")
         if isinstance(self.n_warmup, str) and self.n_warmup == "auto":
-            return model.n_warmup
+            return _LONGEST_WARMUP
         if not isinstance(self.n_warmup, Integral) or self.n_warmup < 0:
             raise InvalidParameterError(f'n_warmup must be "auto" or an integer of at least 0, got {self.n_warmup!r}.')
         return self.n_warmup
 
-    def _number_of_walkers(self, route, model, warm):
+    def _number_of_walkers(self, route):
         if isinstance(self.n_walkers, str) and self.n_walkers == "auto":
-            return route.default_walkers(model, warm)
-        fewest = route.fewest_walkers(model.n_params)
-        if not isinstance(self.n_walkers, Integral) or self.n_walkers < fewest or self.n_walkers % route.n_ensembles:
-            kind = "an even integer" if route.n_ensembles == 2 else "an integer"
+            return route.default_walkers()
+        fewest = route.fewest_walkers()
+        if not isinstance(self.n_walkers, Integral) or self.n_walkers < fewest or self.n_walkers % route.divisor:
+            kind = "an integer" if route.divisor == 1 else f"a multiple of {route.divisor}"
             raise InvalidParameterError(
-                f'n_walkers must be "auto" or {kind} of at least {fewest} for this model of {model.n_params} '
+                f'n_walkers must be "auto" or {kind} of at least {fewest} for this model of {route.model.n_params} '
                 f"parameter(s), got {self.n_walkers!r}.")
         return self.n_walkers
 
@@ -165,7 +171,7 @@ class LaplaceApproximation(BaseEstimator):
                 weights = np.exp(log_weights - log_weights.max())
                 theta = theta[rng.choice(len(theta), len(theta), p=weights / weights.sum())]
             draws = guarded.constrain(theta.reshape(4, -1, guarded.n_params))
-        end = WarmStart(mode.theta, None, theta[:64], theta[:_KEPT_PATH], model.coordinates)
+        end = WarmStart(mode.theta, None, theta[:_KEPT_PATH], model.coordinates)
         return Posterior(draws, unknown(draws), unknown(draws), unknown(draws), pareto_k=k, warm_starts=(end,))
 
 
@@ -196,8 +202,8 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     progress : bool, default=False
         Show one bar with steps, acceptance and the worst R-hat so far.
     start : Posterior, WarmStart or None, default=None
-        Posterior of a similar model, or one of its ``warm_starts``. Chains start at the last positions of that run,
-        with its metric, and with a quarter of the warm-up; "auto" chooses fewer of them.
+        Posterior of a similar model, or one of its ``warm_starts``. The normal approximation of that run replaces the
+        search for the mode.
 
     Returns
     -------
@@ -227,7 +233,17 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     """
     if isinstance(start, Posterior):
         start, = start.warm_starts
-    return check_inference(inference)._infer(model, seed, progress, start)
+    posterior = check_inference(inference)._infer(model, seed, progress, start)
+    warn_if_not_converged(posterior)
+    return posterior
+
+
+def warn_if_not_converged(posterior):
+    """Warn the caller of the public function that calls this one."""
+    if posterior.problem is not None:
+        warnings.warn(f"Sampling has not converged: {posterior.problem}. Raise n_draws (now {posterior.n_steps}) or "
+                      "n_warmup; if that does not help, give the model more reports or a tighter prior.",
+                      ConvergenceWarning, stacklevel=3)
 
 
 def _progress_bar(shown, total):
@@ -237,55 +253,46 @@ def _progress_bar(shown, total):
     return tqdm(total=total, desc="sampling", unit="step", dynamic_ncols=True, disable=not shown)
 
 
-def _mode_of_warm_start(start, model):
-    """Return the mode and covariance of an earlier run, which replace a search for the mode."""
+def _starting_positions(model, normal, n_starts, rng):
+    """Return draws of the normal approximation, moved towards its centre where the density is too low."""
+    offsets = rng.standard_normal((n_starts, len(normal.theta))) @ np.linalg.cholesky(normal.covariance).T
+    # Under a normal distribution of p parameters the log-density falls by p/2 on average, with a standard deviation of
+    # sqrt(p/2). Where it falls by far more, the approximation is too wide.
+    half = len(normal.theta) / 2
     with quiet():
-        return Mode(start.mode, float(model.log_density(start.mode[None])[0]), start.covariance)
-
-
-def _first_state(model, mode, start, route, n_walkers, rng, seed):
-    """Return walkers around the mode, or near the last positions of an earlier run."""
-    if start is None:
-        offsets = route.initial_scale * _gaussian(mode.covariance, n_walkers, rng)
-    else:
-        rows = rng.choice(len(start.positions), n_walkers, replace=n_walkers > len(start.positions))
-        offsets = start.positions[rows] - start.mode + 0.05 * _gaussian(mode.covariance, n_walkers, rng)
-    positions, values = _with_finite_density(model, mode.theta, offsets)
-    return first_state(positions, values, seed)
-
-
-def _with_finite_density(model, center, offsets):
-    """Return starting positions and log-densities, with walkers of zero density moved towards the mode."""
-    with quiet():
+        least = model.log_density(normal.theta[None])[0] - half - 3 * np.sqrt(half)
         for _ in range(60):
-            values = model.log_density(center + offsets)
-            impossible = np.isneginf(values)
-            if not impossible.any():
+            too_low = model.log_density(normal.theta + offsets) < least
+            if not too_low.any():
                 break
-            offsets = np.where(impossible[:, None], 0.5 * offsets, offsets)
-    return center + offsets, values
+            offsets = np.where(too_low[:, None], 0.5 * offsets, offsets)
+    return normal.theta + offsets
 
 
-def _collect(chains, model, first_block, n_draws):
+def _collect(chains, route, n_draws):
     """Sample in blocks until the stop rule holds or ``n_draws`` is reached.
 
-    Returns the draws, their diagnostics and the path of the last block.
+    The rule includes the log-density: if it mixes slowly, walkers may not have been in the tails yet, although every
+    parameter looks stationary. Returns the draws, their diagnostics and the path of the last block.
     """
     blocks: list[dict] = []
-    n_done, size = 0, min(first_block, n_draws)
+    n_done, size = 0, min(route.first_block, n_draws)
+    n_superchains = route.superchains(len(chains.positions))
     while True:
-        path = chains.run(size)
+        path, values = chains.run(size)
         with quiet():
-            blocks.append(model.constrain(path))
+            blocks.append({**route.model.constrain(path), _LOG_DENSITY: values})
         n_done += size
         draws = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
-        diagnostics = diagnose(draws)
-        chains.note(rhat=f"{diagnostics.worst_rhat[1]:.3f}")
-        if diagnostics.converged or n_done == n_draws:
-            chains.bar.total = chains.bar.n  # full: there is nothing left to do
-            chains.bar.refresh()
-            return draws, diagnostics, path
-        size = min(_next_block(n_done, diagnostics.shortfall), n_draws - n_done)
+        diagnostics = diagnose(draws, n_superchains)
+        size = 0 if diagnostics.converged else min(_next_block(n_done, diagnostics.shortfall), n_draws - n_done)
+        chains.show(diagnostics, size)
+        if not size:
+            return _without_log_density(draws), diagnostics, path
+
+
+def _without_log_density(by_name):
+    return {name: values for name, values in by_name.items() if name != _LOG_DENSITY}
 
 
 def _next_block(n_done, shortfall):
@@ -303,7 +310,3 @@ def _thinned_path(path):
     """Return about two thousand points of the last block, because the whole path would be large."""
     stride = -(-path.shape[0] * path.shape[1] // _KEPT_PATH)
     return path[:, stride - 1::stride].reshape(-1, path.shape[2])
-
-
-def _gaussian(covariance, n_draws, rng):
-    return rng.standard_normal((n_draws, len(covariance))) @ np.linalg.cholesky(covariance).T

@@ -162,7 +162,7 @@ class StudentProposal:
         return -power * np.log1p(distance / _DEGREES_OF_FREEDOM)
 
 
-def ensemble_moves(center, covariance):
+def ensemble_moves(center, covariance, n_ensembles=2):
     """Return differential evolution, snooker and independent t moves, with their weights.
 
     The first two adapt to any shape of the posterior. The third proposes independent draws and is accepted often if
@@ -172,6 +172,8 @@ def ensemble_moves(center, covariance):
     ----------
     center : ndarray of shape (n_params,)
     covariance : ndarray of shape (n_params, n_params)
+    n_ensembles : int, default=2
+        Number of ensembles that do not interact.
 
     Returns
     -------
@@ -185,7 +187,7 @@ def ensemble_moves(center, covariance):
     ['DifferenceMove', 'SnookerMove', 'MHMove']
     """
     return [
-        (DifferenceMove(), 0.2),
-        (SnookerMove(), 0.05),
+        (DifferenceMove(n_ensembles), 0.2),
+        (SnookerMove(n_ensembles), 0.05),
         (MHMove(StudentProposal(center, covariance)), 0.75),
     ]

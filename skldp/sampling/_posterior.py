@@ -19,16 +19,21 @@ class Posterior:
     draws : dict of str to ndarray of shape (chain, draw, ...)
         Natural parameters by name, thinned to a few thousand draws in all.
     rhat : dict of str to ndarray
-        Split rank-normalised R-hat in the shape of the parameter, computed
+        Nested rank-normalised R-hat in the shape of the parameter, computed
         before thinning. NaN for constants and for Laplace approximations.
     ess : dict of str to ndarray
         Bulk effective sample size, likewise.
     ess_tail : dict of str to ndarray
         Effective sample size of the 5 % and 95 % quantiles, likewise.
+    split_rhat : dict of str to ndarray, default={}
+        Split rank-normalised R-hat, likewise. It is larger the shorter the
+        chains are.
     acceptance : float, default=nan
         Fraction of proposals that were accepted.
     n_steps : int, default=0
         Steps per chain before thinning, without warm-up.
+    problem : str or None, default=None
+        What shows that the chains have not converged.
     pareto_k : float, default=nan
         Of a Laplace approximation: the shape of the tail of its importance weights. Above 0.7 it is rough.
     information : dict of str to ndarray, default={}
@@ -55,14 +60,16 @@ class Posterior:
     rhat: dict
     ess: dict
     ess_tail: dict
+    split_rhat: dict = field(default_factory=dict)
     acceptance: float = np.nan
     n_steps: int = 0
+    problem: str | None = None
     pareto_k: float = np.nan
     information: dict = field(default_factory=dict)
     warm_starts: tuple[WarmStart, ...] = field(default=())
 
     def __post_init__(self):
-        for by_name in (self.draws, self.rhat, self.ess, self.ess_tail):
+        for by_name in (self.draws, self.rhat, self.ess, self.ess_tail, self.split_rhat):
             for values in by_name.values():
                 values.setflags(write=False)
 
@@ -227,8 +234,10 @@ def stack(posteriors):
         rhat=side_by_side([posterior.rhat for posterior in posteriors]),
         ess=side_by_side([posterior.ess for posterior in posteriors]),
         ess_tail=side_by_side([posterior.ess_tail for posterior in posteriors]),
+        split_rhat=side_by_side([posterior.split_rhat for posterior in posteriors]),
         acceptance=min(posterior.acceptance for posterior in posteriors),
         n_steps=max(posterior.n_steps for posterior in posteriors),
+        problem=next((posterior.problem for posterior in posteriors if posterior.problem), None),
         pareto_k=max(posterior.pareto_k for posterior in posteriors),
         warm_starts=sum((posterior.warm_starts for posterior in posteriors), ()),
     )

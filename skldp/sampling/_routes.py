@@ -2,123 +2,173 @@
 
 import numpy as np
 
+from skldp.sampling._chain_statistics import convergence_statistics
 from skldp.sampling._density import quiet
 from skldp.sampling._hamiltonian import HamiltonianMove
-from skldp.sampling._metric import learned_metric
+from skldp.sampling._nearest_normal import learned_normal, nearest_normal
 from skldp.sampling._moves import ensemble_moves
 
-# Early in warm-up the metric is poor and steps are small; short trajectories are enough for walkers to disperse.
-_EARLY_LEAPFROGS = 8
-# Cap on gradients per metric update: more would use memory and barely improve the metric.
+# Groups of walkers that nested R-hat compares. Four, each in two halves, reach an R-hat of 1.01 at about 1,000
+# effective draws in all, the number that is wanted.
+_SUPERCHAINS = 4
+_FIRST_WINDOW = 10
+# R-hat of the positions in the last window of warm-up. A common drift by 0.8 standard deviations gives this value.
+_SETTLED_RHAT = 1.1
+# Cap on gradients per update of the metric: more would use memory and barely improve it.
 _MAX_GRADIENTS = 2000
 
 
 class HamiltonianRoute:
     """Independent walkers on Hamiltonian trajectories, with one batched gradient call for all walkers.
 
-    They start close to the mode, because a walker that starts far away, where the likelihood is flat, stays there.
+    The walkers of a superchain start at the same position.
     """
 
-    n_ensembles = 1
-    initial_scale = 0.2  # standard deviation of starting positions, relative to that of the posterior
-    first_block = 120
+    divisor = 1  # of the number of walkers
+    first_block = 40
 
-    @staticmethod
-    def default_walkers(model, warm):
+    def __init__(self, model):
+        self.model = model
+
+    def default_walkers(self):
         """Return the default number of walkers.
 
-        A few dozen walkers barely raise the cost of a gradient call, but each needs about 100 effective draws until
-        R-hat is 1.01. Fewer are used if the density or the number of parameters makes each walker expensive, and after
-        a warm start, because many walkers help only to learn the metric.
+        Many walkers need few steps each. With more of them, the effective sample size would not show that one of them
+        is stuck.
         """
-        if warm or (model.has_surrogate and model.n_params <= 100):
-            return 16
-        return 24 if model.n_params > 100 else 40
+        return 32
 
-    @staticmethod
-    def fewest_walkers(n_params):
+    def fewest_walkers(self):
         """Return the smallest number of walkers: R-hat compares chains, so it needs two."""
         return 2
 
     @staticmethod
-    def moves(model, mode):
-        """Return the move before warm-up, with the inverse Hessian as its metric."""
-        return HamiltonianMove(model.trajectory_gradient, mode.covariance)
+    def superchains(n_walkers):
+        """Return the number of superchains, the largest divisor up to four."""
+        return max(count for count in range(1, _SUPERCHAINS + 1) if n_walkers % count == 0)
 
-    @staticmethod
-    def warm_up(chains, n_warmup, constrain, warm=False):
-        """Tune the step size with the metric from the Hessian, then with metrics learned from draws and gradients.
+    starts = superchains
 
-        A warm start keeps its metric, because a short warm-up cannot improve it.
-        """
-        move, most = chains.moves, chains.moves.most_leapfrogs
-        if warm and n_warmup > 1:
-            path = chains.run(n_warmup, tune=True)
-            with quiet():
-                move.length *= _lengthening_factor(constrain(path[:, n_warmup // 2:]))
-            move.freeze()
-            return move.covariance
-        windows, rest = _windows(n_warmup, (0.1, 0.2, 0.3))
-        for window, n_steps in enumerate(windows):
-            move.most_leapfrogs = most if window == len(windows) - 1 else min(most, _EARLY_LEAPFROGS)
-            second_half = chains.run(n_steps, tune=True)[:, n_steps // 2:]
-            with quiet():
-                draws = _thinned_draws(second_half)
-                move.set_covariance(learned_metric(draws, move.gradient(draws), move.covariance))
-                natural = constrain(second_half)
-        if windows:
-            move.length *= _lengthening_factor(natural)
-        if rest:
-            chains.run(rest, tune=True)
-        move.freeze()
-        return move.covariance
+    def normal(self, mode, rng):
+        """Return the normal distribution that is nearest to the posterior."""
+        return nearest_normal(self.model, mode, rng)
+
+    def moves(self, normal):
+        """Return the move, with the normal distribution as its metric."""
+        return HamiltonianMove(self.model.trajectory_gradient, normal.theta, normal.covariance)
+
+    def adapt(self, chains, path):
+        """Learn the metric from the second half of a window: it matters where the posterior is far from normal."""
+        move = chains.moves
+        draws = path[:, path.shape[1] // 2:].reshape(-1, path.shape[2])
+        draws = draws[::-(-len(draws) // _MAX_GRADIENTS)]
+        with quiet():
+            move.set_normal(*learned_normal(draws, move.gradient(draws), move.covariance))
+
+    def finish(self, chains):
+        """Fix the step size, and return the normal distribution of the metric."""
+        chains.moves.freeze()
+        return chains.moves.centre, chains.moves.covariance
+
+    def lengthen(self, chains, path):
+        """Lengthen the trajectories if parameters move slowly in a path of the final density."""
+        with quiet():
+            chains.moves.length *= _lengthening_factor(self.model.constrain(path))
 
 
 class EnsembleRoute:
-    """Two ensembles of walkers, each of which proposes by differences of its own walkers.
+    """Ensembles of walkers, each of which proposes by differences of its own walkers.
 
-    The ensembles do not interact after warm-up, so that R-hat over their walkers detects a lack of convergence.
+    The ensembles do not interact, so that R-hat over them detects a lack of convergence: each is a superchain.
     """
 
-    n_ensembles = 2
-    initial_scale = 1.0
-    first_block = 200
+    divisor = _SUPERCHAINS
+    first_block = 60
 
-    @staticmethod
-    def default_walkers(model, warm):
-        """Return the default number of walkers: few, because the stop rule needs 100 effective draws per walker."""
-        return 2 * max(8, 2 * model.n_params + 2)
+    def __init__(self, model):
+        self.model = model
 
-    @staticmethod
-    def fewest_walkers(n_params):
+    def default_walkers(self):
+        """Return the default number of walkers."""
+        return _SUPERCHAINS * max(8, 2 * self.model.n_params + 2)
+
+    def fewest_walkers(self):
         """Return the smallest number of walkers.
 
         Half an ensemble must span the parameter space and contain the three walkers of a snooker move.
         """
-        return 2 * max(6, 2 * n_params)
+        return _SUPERCHAINS * max(6, 2 * self.model.n_params)
 
     @staticmethod
-    def moves(model, mode):
-        """Return the moves before warm-up, with independent proposals around the Laplace approximation."""
-        return ensemble_moves(mode.theta, mode.covariance)
+    def superchains(n_walkers):
+        """Return the number of ensembles."""
+        return _SUPERCHAINS
 
     @staticmethod
-    def warm_up(chains, n_warmup, constrain=None, warm=False):
-        """Refit the independent proposal to the pooled draws, twice."""
-        covariance = chains.moves[-1][0].get_proposal.covariance
-        windows, rest = _windows(n_warmup, (0.5, 0.5))
-        for n_steps in windows:
-            center, covariance = _pooled(chains.run(n_steps), covariance)
-            chains.moves = ensemble_moves(center, covariance)
-        if rest:
-            chains.run(rest)
-        return covariance
+    def starts(n_walkers):
+        """Return the number of starting positions: an ensemble moves by differences, so all are distinct."""
+        return n_walkers
+
+    def normal(self, mode, rng):
+        """Return the Laplace approximation itself."""
+        return mode
+
+    def moves(self, normal):
+        """Return the moves, with independent proposals around a normal distribution."""
+        self.centre, self.covariance = normal.theta, normal.covariance
+        return ensemble_moves(self.centre, self.covariance, _SUPERCHAINS)
+
+    def adapt(self, chains, path):
+        """Fit the independent proposal to the pooled draws of a window."""
+        self.centre, self.covariance = _pooled(path, self.covariance)
+        chains.moves = ensemble_moves(self.centre, self.covariance, _SUPERCHAINS)
+
+    def finish(self, chains):
+        """Return the normal distribution of the independent proposal."""
+        return self.centre, self.covariance
+
+    def lengthen(self, chains, path):
+        """Do nothing: these moves have no length."""
 
 
-def _windows(n_warmup, fractions):
-    """Return the steps of each learning window and the remaining steps; fewer than 20 steps are not split."""
-    windows = [int(fraction * n_warmup) for fraction in fractions] if n_warmup >= 20 else []
-    return windows, n_warmup - sum(windows)
+def warm_up(chains, route, n_warmup):
+    """Run windows of 10, 20, 40, ... steps, until the last one shows that walkers have settled.
+
+    Parameters
+    ----------
+    chains : Chains
+        Walkers at their starting positions.
+    route : HamiltonianRoute or EnsembleRoute
+        What is adapted between windows.
+    n_warmup : int
+        Largest number of steps.
+
+    Returns
+    -------
+    path : ndarray of shape (n_walkers, n_steps, n_params) or None
+        The last window.
+    """
+    n_done, size, path = 0, _FIRST_WINDOW, None
+    n_superchains = route.superchains(len(chains.positions))
+    while n_done < n_warmup:
+        if path is not None:
+            route.adapt(chains, path)
+        size = min(size, n_warmup - n_done)
+        path, values = chains.run(size, tune=True)
+        n_done += size
+        if n_done > _FIRST_WINDOW and has_settled(path, values, n_superchains):
+            break
+        size *= 2
+    return path
+
+
+def has_settled(path, values, n_superchains):
+    """Return whether nested R-hat of the coordinates and of the log-density is small in a window of the warm-up."""
+    if path.shape[1] < 4:
+        return False
+    with quiet():
+        rhat, _, _ = convergence_statistics(np.concatenate([path, values[:, :, None]], axis=2), n_superchains)
+    return bool(np.nanmax(rhat, initial=1.0) <= _SETTLED_RHAT)
 
 
 def _pooled(path, covariance):
@@ -128,12 +178,6 @@ def _pooled(path, covariance):
     weight = n_draws / (n_draws + 5.0 * n_params)
     deviations = draws - draws.mean(axis=0)
     return draws.mean(axis=0), weight * deviations.T @ deviations / n_draws + (1 - weight) * covariance
-
-
-def _thinned_draws(path):
-    """Return draws of all walkers, evenly thinned to at most ``_MAX_GRADIENTS``."""
-    draws = path.reshape(-1, path.shape[2])
-    return draws[::-(-len(draws) // _MAX_GRADIENTS)]
 
 
 def _lengthening_factor(natural):

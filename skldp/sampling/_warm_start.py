@@ -1,6 +1,6 @@
 """End of a run, from which a later run can start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,16 +8,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Mode, last positions and draws of an earlier run.
+    """Normal approximation and draws of an earlier run.
 
     Parameters
     ----------
     mode : ndarray of shape (n_params,)
-        Result of the search for the mode.
+        Its centre.
     covariance : ndarray or None
-        Metric of the walkers; None after a Laplace approximation.
-    positions : ndarray of shape (n_walkers, n_params)
-        Last positions of the walkers.
+        Its covariance; None after a Laplace approximation, whose mode was found for other reports.
     draws : ndarray of shape (n_draws, n_params)
         About two thousand draws.
     coordinates : object or None, default=None
@@ -26,7 +24,6 @@ class WarmStart:
 
     mode: np.ndarray
     covariance: np.ndarray | None
-    positions: np.ndarray
     draws: np.ndarray
     coordinates: Any = None
 
@@ -36,5 +33,4 @@ class WarmStart:
             return None
         if model.coordinates is None:
             return self
-        return WarmStart(model.coordinates.convert(self.mode[None], self.coordinates)[0], self.covariance,
-                         model.coordinates.convert(self.positions, self.coordinates), self.draws, self.coordinates)
+        return replace(self, mode=model.coordinates.convert(self.mode[None], self.coordinates)[0])

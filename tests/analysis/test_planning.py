@@ -136,7 +136,8 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(mechanism, interce
     w = protocol.y_weight
     joint = np.block([[s**2 * np.eye(2), w * s**2 * coef[:, None]],
                       [w * s**2 * coef[None], np.array([[w**2 * (s**2 * coef @ coef + sigma**2)]])]])
-    curvature, prior = [], RegressionPrior(coef="normal", mean_scale=0.5)  # every coordinate is identified
+    # Every coordinate is identified.
+    curvature, prior = [], RegressionPrior(coef="normal", covariance_scale=1.0, mean_scale=0.5)
     for n in (1, 2):  # the difference is the curvature of one report, without the prior
         model = LinearModel(Aggregate({protocol: Tally(0, np.zeros(1))}), prior)
         model.likelihoods = [_expected_likelihood(protocol, joint, n)]

@@ -284,7 +284,7 @@ def test_data_of_a_single_class_can_be_fitted(case):
     model = classifier(case, epsilon=8.0).fit(X[:3000], np.ones(3000, dtype=int))
     assert model.classes_.tolist() == [0, 1] and np.isfinite(model.coef_).all()
     if "without" not in case:
-        assert model.predict_proba([[0.0, 0.0]])[0, 1] > 0.9
+        assert model.predict_proba([[0.0, 0.0]])[0, 1] > 0.85
 
 
 @pytest.mark.parametrize("classes, message", [

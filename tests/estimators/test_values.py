@@ -267,7 +267,7 @@ def test_an_interrupt_leaves_the_estimator_unchanged(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skldp.estimators._base.sample", interrupted)
+    monkeypatch.setattr(MCMC, "_infer", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(DATA[LDPGaussian][:, [0, 0]])
     assert vars(model) == before

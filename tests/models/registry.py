@@ -122,7 +122,25 @@ def _category_cases():
             return histogram_model(aggregate_of(lambda unit: protocol, n_clients, 1.0, codes, **keep), 0.7, likelihood)
 
         yield Case(f"histogram, {mechanism}, {likelihood}", make,
-                   lambda model, theta: np.sum(0.7 * theta - np.exp(theta)))
+                   _log_dirichlet)
+
+
+def _log_dirichlet(model, theta):
+    """Prior of frequencies of shape 0.7 and of a Gamma total of shape 100, in coordinates, by its definition."""
+    frequencies = model.constrain(theta[None])["frequencies"][0]
+    logs = model._logs(theta)[0]
+    total = np.exp(logs).sum()
+    np.testing.assert_allclose(np.exp(logs) / total, frequencies, rtol=1e-12)
+
+    def natural(theta):
+        """Free frequencies and the total."""
+        g = np.exp(model._logs(theta)[0])
+        return np.append(g[:-1] / g.sum(), g.sum())
+
+    step = 1e-5
+    jacobian = [(natural(theta + step * e) - natural(theta - step * e)) / (2 * step) for e in np.eye(len(theta))]
+    return (stats.dirichlet([0.7] * len(theta)).logpdf(frequencies) + stats.gamma(100).logpdf(total)
+            + np.linalg.slogdet(jacobian)[1])
 
 
 def _regression_cases():

@@ -14,10 +14,10 @@ MOVES = {
     "snooker": SnookerMove,
     "differences": DifferenceMove,
     "independent": lambda: emcee.moves.MHMove(StudentProposal(np.zeros(3), 2 * np.eye(3))),
-    "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], np.eye(3)),
+    "hamiltonian": lambda: HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], np.zeros(3), np.eye(3)),
     "surrogate": lambda: HamiltonianMove(lambda theta: SurrogateGaussian.surrogate(TARGET, theta),
-                                         TARGET.covariance),
-    "zero gradient": lambda: HamiltonianMove(np.zeros_like, 0.1 * TARGET.covariance),
+                                         TARGET.mean, TARGET.covariance),
+    "zero gradient": lambda: HamiltonianMove(np.zeros_like, TARGET.mean, 0.1 * TARGET.covariance),
 }
 every_move = pytest.mark.parametrize("make", MOVES.values(), ids=list(MOVES))
 
@@ -78,7 +78,7 @@ class WithoutKineticEnergy(HamiltonianMove):
 
 @pytest.mark.parametrize("mutant", [AlwaysAccepts, WithoutKineticEnergy])
 def test_broken_accept_step_is_detected(mutant):
-    move = mutant(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.2)
+    move = mutant(lambda theta: TARGET.gradient(theta)[1], TARGET.mean + 1, 1.5 * TARGET.covariance, step_size=1.2)
     assert run(move) > 4.5
 
 
@@ -95,12 +95,37 @@ def test_wrong_sign_of_the_gradient_lowers_the_effective_sample_size():
 
 
 def test_step_size_reaches_the_target_acceptance():
-    posterior = sample(SmoothGaussian(30), seed=0)
-    assert 0.7 < posterior.acceptance < 0.9
+    model = SmoothGaussian(30)
+    move = HamiltonianMove(lambda theta: model.gradient(theta)[1], model.mean, 4 * model.covariance)
+    sampler = emcee.EnsembleSampler(40, 30, model.log_density, moves=move, vectorize=True)
+    sampler.random_state = np.random.RandomState(0).get_state()
+    state = sampler.run_mcmc(model.mean + np.zeros((40, 30)), 60, tune=True, skip_initial_state_check=True)
+    move.freeze()
+    sampler.reset()
+    sampler.run_mcmc(state, 60, skip_initial_state_check=True)
+    assert 0.85 < sampler.acceptance_fraction.mean() < 0.95
+
+
+def test_a_step_solves_the_normal_part_exactly():
+    """With the right centre and covariance every proposal is accepted, for one step of any length."""
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.mean, TARGET.covariance, step_size=1.6)
+    assert advance(move, n_steps=100).acceptance_fraction.mean() == 1.0
+
+
+@pytest.mark.parametrize("step_size, fewest, most", [(0.01, 20, 20), (0.5, 3, 4), (1.6, 1, 1)])
+def test_number_and_length_of_steps(step_size, fewest, most):
+    """The mean length is that of the trajectory unless most_steps bounds it; jitter is between 0.7 and 1.3."""
+    move = HamiltonianMove(np.zeros_like, np.zeros(2), np.eye(2), step_size=step_size)
+    random = np.random.RandomState(0)
+    drawn = [move._draw_steps(50, random) for _ in range(200)]
+    assert {n for n, _ in drawn} == set(range(fewest, most + 1))
+    lengths = np.array([n * step for n, step in drawn]) / min(1.6, 20 * step_size)
+    assert 0.7 <= lengths.min() < 0.72 and 1.28 < lengths.max() <= 1.3
+    assert lengths.mean() == pytest.approx(1.0, abs=0.01)
 
 
 def test_step_size_changes_only_in_tuning():
-    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=0.01)
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.mean, TARGET.covariance, step_size=0.01)
     run(move, n_steps=20)
     assert move.step_size == 0.01
     move.tune(None, None)
@@ -108,7 +133,7 @@ def test_step_size_changes_only_in_tuning():
 
 
 def test_stored_gradient_is_that_at_the_walkers_positions():
-    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=1.8)
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.mean, 3 * TARGET.covariance)
     sampler = emcee.EnsembleSampler(20, 3, TARGET.log_density, moves=move, vectorize=True)
     sampler.random_state = np.random.RandomState(0).get_state()
     state = sampler.run_mcmc(TARGET.mean + np.zeros((20, 3)), 10, skip_initial_state_check=True)
@@ -122,8 +147,8 @@ def test_trajectory_with_nan_is_rejected():
     def gradient(theta):
         return np.where(theta[:, :1] > 0, np.nan, -theta)
 
-    sampler = emcee.EnsembleSampler(
-        6, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=HamiltonianMove(gradient, np.eye(2)), vectorize=True)
+    move = HamiltonianMove(gradient, np.zeros(2), np.eye(2))
+    sampler = emcee.EnsembleSampler(6, 2, lambda theta: -0.5 * np.sum(theta**2, axis=1), moves=move, vectorize=True)
     sampler.random_state = np.random.RandomState(0).get_state()
     sampler.run_mcmc(-np.ones((6, 2)), 100, skip_initial_state_check=True)
     chain = sampler.get_chain()
@@ -155,7 +180,8 @@ def test_snooker_handles_walkers_at_the_same_position():
 
 def test_a_trajectory_can_be_reversed():
     """Negate the momentum at its end, and it returns to its start: what makes the accept step exact."""
-    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], TARGET.covariance, step_size=0.3)
+    move = HamiltonianMove(lambda theta: TARGET.gradient(theta)[1], np.ones(3), 0.5 * TARGET.covariance,
+                           step_size=0.3)
     rng = np.random.default_rng(0)
     start, momentum = rng.normal(size=(2, 5, 3))
     there, back = np.random.RandomState(1), np.random.RandomState(1)

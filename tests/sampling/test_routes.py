@@ -3,13 +3,47 @@
 import numpy as np
 import pytest
 
-from skldp.sampling._routes import _lag_one_correlation, _lengthening_factor, _windows
+from skldp.sampling._routes import HamiltonianRoute, _lag_one_correlation, _lengthening_factor, warm_up
 
 
-@pytest.mark.parametrize("n_warmup, windows, remaining", [(0, [], 0), (19, [], 19), (20, [2, 4, 6], 8),
-                                                          (100, [10, 20, 30], 40)])
-def test_windows_of_the_warm_up(n_warmup, windows, remaining):
-    assert _windows(n_warmup, (0.1, 0.2, 0.3)) == (windows, remaining)
+class Recorder:
+    """Stands in for chains and a route: walkers settle after a number of steps."""
+
+    first_block = 10
+
+    def __init__(self, n_params, settles_after):
+        self.positions, self.settles_after = np.zeros((16, n_params)), settles_after
+        self.windows, self.adapted = [], 0
+        self.rng = np.random.default_rng(0)
+
+    @staticmethod
+    def superchains(n_walkers):
+        return 4
+
+    def run(self, n_steps, tune=False):
+        assert tune
+        self.windows.append(n_steps)
+        start = np.repeat(np.arange(4.0), 4)[:, None, None] * (sum(self.windows) <= self.settles_after)
+        return start + self.rng.normal(size=(16, n_steps, self.positions.shape[1])), self.rng.normal(size=(16, n_steps))
+
+    def adapt(self, chains, path):
+        self.adapted += 1
+
+
+@pytest.mark.parametrize("settles_after, n_warmup, windows", [
+    (0, 300, [10, 20]), (30, 300, [10, 20, 40]), (1000, 300, [10, 20, 40, 80, 150]), (0, 10, [10]), (0, 3, [3]),
+    (0, 0, []), (0, 12, [10, 2])])
+def test_warm_up_ends_when_walkers_have_settled(settles_after, n_warmup, windows):
+    recorder = Recorder(3, settles_after)
+    path = warm_up(recorder, recorder, n_warmup)
+    assert recorder.windows == windows
+    assert recorder.adapted == max(len(windows) - 1, 0)
+    assert path is None if not windows else path.shape[1] == windows[-1]
+
+
+@pytest.mark.parametrize("n_walkers, expected", [(64, 4), (2, 2), (6, 3), (7, 1), (9, 3), (10, 2)])
+def test_number_of_superchains_divides_the_walkers(n_walkers, expected):
+    assert HamiltonianRoute.superchains(n_walkers) == expected
 
 
 def autoregressive(correlation, n_steps=4000, n_chains=5):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import optimize
 
 from skldp.models._base import Model
-from skldp.models.regression._coordinates import T_FREEDOM
+from skldp.models.regression._covariance import T_FREEDOM
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skldp.models.regression._covariance import CovarianceCoordinates, matvec
+from skldp.models._softplus import inverse_softplus
+from skldp.models.regression._covariance import (
+    T_FREEDOM,
+    CovarianceCoordinates,
+    HalfNormalScales,
+    LearnedScales,
+    matvec,
+)
 
-T_FREEDOM = 3.0
 _MEAN_SCALE = 0.05, np.log(10.0) / 2  # median of the learned scale of the means, standard deviation of its logarithm
 # The density is set to zero beyond these: they keep diverging trajectories from overflow.
 _MAX_RESIDUAL, _MAX_LOG, _MAX_LOG_SCALE = 1e4, 30.0, 8.0
@@ -35,8 +41,8 @@ class Priors:
         Whether s is learned.
     intercept_scale : float
         Prior standard deviation of the intercept.
-    scales : HalfNormalScales or LearnedScales
-        Prior of the standard deviations of x.
+    covariance_scale : float or None
+        Scale of the half-normal prior of the standard deviations of x. If None, their size and spread are learned.
     lkj_eta : float
         Parameter of the LKJ prior of the correlations of x.
     mean_scale : float or None
@@ -51,7 +57,7 @@ class Priors:
     ridge: float
     learns_coef_scale: bool
     intercept_scale: float
-    scales: Any
+    covariance_scale: float | None
     lkj_eta: float
     mean_scale: float | None
     sigma_scale: float | None = None
@@ -114,8 +120,9 @@ class RegressionCoordinates:
             self.variance_error = (priors.sigma_scale**-4.0 + information) ** -0.5  # e
             self.variance_share = self.variance_error**2 * information
         self.n_features = d = len(self.cross)
-        order = pivot_order(reported.covariance[:-1, :-1])
-        self.matrix = CovarianceCoordinates(d, priors.scales, priors.lkj_eta, order)
+        covariance = reported.covariance[:-1, :-1]
+        self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), priors.lkj_eta,
+                                            pivot_order(covariance))
         learns_mean_scale = self.has_intercept and priors.mean_scale is None
         sizes = [d, self.matrix.n_params, d * self.has_intercept, int(self.has_intercept),
                  int(priors.sigma_scale is not None), int(priors.learns_coef_scale), int(learns_mean_scale)]
@@ -123,6 +130,14 @@ class RegressionCoordinates:
                                  _MAX_LOG], sizes)
         ends = np.cumsum(sizes).tolist()
         self.pieces, self.n_params = [slice(end - size, end) for end, size in zip(ends, sizes)], ends[-1]
+
+    def _scales(self, reported, variances):
+        """Return the coordinates of the scales of x, whose variances are estimated."""
+        if self.priors.covariance_scale is not None:
+            return HalfNormalScales(len(variances), self.priors.covariance_scale)
+        # The variance of a reported variance is twice that of a product; d tau^2 = 2 tau^2 d log tau.
+        information = 2 * np.mean(variances) ** 2 * reported.cross_information
+        return LearnedScales(len(variances), 0.5 * np.log(variances), information)
 
     def expand(self, theta):
         """Return the parameters at coordinates of shape (n_walkers, n_params)."""
@@ -161,8 +176,7 @@ class RegressionCoordinates:
             point = self.expand(theta)
             theta[:, constant] = ((intercept - point.intercept) * np.sqrt(point.intercept_precision))[:, None]
         if priors.sigma_scale is not None:
-            ratio = np.maximum(sigma**2, _TINY) / self.variance_error
-            argument = ratio + np.log(-np.expm1(-ratio))  # the inverse of log(1 + exp)
+            argument = inverse_softplus(np.maximum(sigma**2, _TINY) / self.variance_error)
             theta[:, residual] = (argument - self.expand(theta).argument)[:, None]
         return theta
 

@@ -1,23 +1,25 @@
 """Unconstrained coordinates of a covariance matrix, with its prior."""
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
 # Prior of the scales: deviations from the common scale, and standard deviation of the logarithm of that scale.
-_SPREAD, _SPREAD_FREEDOM, _COMMON = 0.2, 3.0, 0.3
+_SPREAD, _COMMON = 0.2, 0.3
 _TINY = 1e-30  # added to squared norms, so that ratios such as tanh(r) / r are defined at zero
 
 
 class CovarianceCoordinates:
-    r"""Coordinates of a covariance matrix: logarithms of scales, and free rows of a Cholesky factor.
+    r"""Coordinates of a covariance matrix: those of its scales, and free rows of a Cholesky factor.
 
     Parameters
     ----------
     n_features : int
         Order d of the matrix.
-    scale_prior : HalfNormalScales or LearnedScales
-        Prior of the scales.
+    scales : HalfNormalScales or LearnedScales
+        Coordinates and prior of the logarithms of the scales.
     eta : float
         Parameter of the LKJ prior of the correlations.
     order : ndarray of shape (d,) or None, default=None
@@ -26,12 +28,14 @@ class CovarianceCoordinates:
 
     Notes
     -----
-    :math:`\Sigma = LL^T`, and row j of L is :math:`\tau_j(t_j\tanh(r_j)/r_j, 1/\cosh r_j)`, a point of a half sphere
-    given by a free :math:`t_j \in R^{j-1}` of norm :math:`r_j`. Columns that are nearly collinear have small last
-    entries; their logarithm is nearly linear in :math:`r_j`, so that walkers get there and back. The coordinates are
-    :math:`\log\tau_j` and :math:`t_j`. The log-density of LKJ(:math:`\eta`), Jacobian included, is
+    :math:`\Sigma = LL^T`, and row j of L is :math:`\tau_j(t_j\tanh(r_j)/\rho_j, 1/\cosh r_j)`, a point of a half sphere
+    given by a free :math:`t_j \in R^{j-1}` of norm :math:`\rho_j`, with :math:`r = \rho\sqrt{1 + \rho^2/4}`. Columns
+    that are nearly collinear have small last entries, whose logarithm is nearly -r. The density of r has an exponential
+    tail in the last row; r is nearly :math:`\rho^2/2` there, so that the tail in :math:`\rho` is that of a normal
+    distribution, and walkers get there and back. The log-density of LKJ(:math:`\eta`), Jacobian included, is
 
-    .. math:: \sum_j\left((j - 2)\log\frac{\sinh r_j}{r_j} - (d + 2\eta - 2)\log\cosh r_j\right).
+    .. math:: \sum_j\left((j - 2)\log\frac{\sinh r_j}{\rho_j} - (d + 2\eta - 2)\log\cosh r_j
+              + \log\frac{dr_j}{d\rho_j}\right).
 
     References
     ----------
@@ -42,25 +46,25 @@ class CovarianceCoordinates:
     --------
     >>> import numpy as np
     >>> from skldp.models.regression._covariance import CovarianceCoordinates, HalfNormalScales
-    >>> coordinates = CovarianceCoordinates(2, HalfNormalScales(0.5), eta=2.0)
+    >>> coordinates = CovarianceCoordinates(2, HalfNormalScales(2, 0.5), eta=2.0)
     >>> point = coordinates.expand(np.array([[np.log(2.0), 0.0, 0.0]]))
     >>> point.covariance[0]
     array([[4., 0.],
            [0., 1.]])
     """
 
-    def __init__(self, n_features, scale_prior, eta, order=None):
-        self.n_features, self.scale_prior = n_features, scale_prior
+    def __init__(self, n_features, scales, eta, order=None):
+        self.n_features, self.scales = n_features, scales
         self.order = np.arange(n_features) if order is None else order
         self.places = np.argsort(self.order)
         rows, columns = np.tril_indices(n_features, -1)
         self.flat_indices = rows * n_features + columns
-        self.n_params = n_features * (n_features + 1) // 2
+        self.n_params = scales.n_params + len(rows)
         self.sinh_power = np.arange(n_features) - 1.0  # j - 2 for j from 1
         self.cosh_power = n_features + 2 * eta - 2
 
     def expand(self, theta):
-        """Return the covariance matrices at coordinates of shape (n_walkers, n_params): log scales, then rows."""
+        """Return the covariance matrices at coordinates of shape (n_walkers, n_params): scales, then rows."""
         return _CovariancePoint(self, theta)
 
     def coordinates(self, covariance):
@@ -70,8 +74,10 @@ class CovarianceCoordinates:
         rows = np.linalg.cholesky(covariance) / scales[:, :, None]
         last = np.diagonal(rows, axis1=1, axis2=2)
         beside = np.sqrt(np.maximum(1 - last**2, _TINY))  # tanh r
-        free = rows * (np.arccosh(np.maximum(1 / last, 1.0)) / beside)[:, :, None]
-        return np.concatenate([np.log(scales), free.reshape(len(free), -1)[:, self.flat_indices]], axis=1)
+        angle = np.arccosh(np.maximum(1 / last, 1.0))  # r
+        free = rows * (np.sqrt(2 * (np.sqrt(1 + angle**2) - 1)) / beside)[:, :, None]
+        scales = self.scales.coordinates(np.log(scales)[:, self.places])
+        return np.concatenate([scales, free.reshape(len(free), -1)[:, self.flat_indices]], axis=1)
 
 
 class _CovariancePoint:
@@ -79,84 +85,152 @@ class _CovariancePoint:
 
     def __init__(self, coordinates, theta):
         self.coordinates = coordinates
-        d = coordinates.n_features
-        self.log_scales = theta[:, :d]
+        d, n_scales = coordinates.n_features, coordinates.scales.n_params
+        self.scales = coordinates.scales.expand(theta[:, :n_scales])
+        self.ordered_scales = np.exp(self.scales.log_scales)[:, coordinates.order, None]
         flat = np.zeros((len(theta), d * d))
-        flat[:, coordinates.flat_indices] = theta[:, d:]
+        flat[:, coordinates.flat_indices] = theta[:, n_scales:]
         self.free = flat.reshape(-1, d, d)  # t_j
-        self.norms = np.sqrt(np.vecdot(self.free, self.free) + _TINY)  # r_j
-        self.tanh = np.tanh(self.norms)
-        self.log_cosh = self.norms + np.log1p(np.exp(-2 * self.norms)) - np.log(2)
+        squares = np.vecdot(self.free, self.free) + _TINY
+        self.norms, self.bend = np.sqrt(squares), 1 + 0.25 * squares  # rho_j, 1 + rho^2 / 4
+        angles = self.norms * np.sqrt(self.bend)  # r_j
+        self.slopes = (2 * self.bend - 1) / np.sqrt(self.bend)  # d r / d rho
+        self.tanh = np.tanh(angles)
+        self.log_cosh = angles + np.log1p(np.exp(-2 * angles)) - np.log(2)
         self.unit_rows = self.free * (self.tanh / self.norms)[:, :, None]
         self.unit_rows.reshape(len(theta), -1)[:, ::d + 1] = np.exp(-self.log_cosh)
-        self.factor = (np.exp(self.log_scales)[:, :, None] * self.unit_rows)[:, coordinates.places]
+        self.factor = (self.ordered_scales * self.unit_rows)[:, coordinates.places]
         self.covariance = self.factor @ self.factor.swapaxes(1, 2)
-
-    @cached_property
-    def _scale_prior(self):
-        return self.coordinates.scale_prior(self.log_scales)
 
     def log_prior(self):
         """Log-density of the prior with respect to the coordinates."""
-        log_ratio = self.log_cosh + np.log(self.tanh / self.norms)  # log(sinh r / r)
+        log_ratio = self.log_cosh + np.log(self.tanh / self.norms)  # log(sinh r / rho)
         rows = log_ratio @ self.coordinates.sinh_power - self.coordinates.cosh_power * self.log_cosh.sum(axis=1)
-        return self._scale_prior[0] + rows
+        return self.scales.log_prior + rows + np.log(self.slopes).sum(axis=1)
 
     def pull_back(self, by_covariance):
         """Return the gradient with respect to the coordinates, prior included.
 
         The argument is the derivative with respect to the covariance; only its symmetric part matters.
         """
-        d, r, tanh = self.coordinates.n_features, self.norms, self.tanh
+        d, rho, tanh, slopes = self.coordinates.n_features, self.norms, self.tanh, self.slopes
         by_factor = (by_covariance + by_covariance.swapaxes(1, 2)) @ self.factor  # d L = (G + G') L
-        by_rows = np.exp(self.log_scales)[:, :, None] * by_factor[:, self.coordinates.order]  # d u_j
-        by_log_scale = np.vecdot(by_rows, self.unit_rows) + self._scale_prior[1]
-        ratio, inverse_cosh = tanh / r, np.exp(-self.log_cosh)
-        # u = (t tanh(r) / r, 1 / cosh r): d t = (tanh r / r) du + t (d r) / r, with d r along t
-        by_last = by_rows.reshape(len(r), -1)[:, ::d + 1]
-        along = (inverse_cosh**2 - ratio) * np.vecdot(by_rows, self.free) / r - by_last * tanh * inverse_cosh
-        along += self.coordinates.sinh_power * (1 / tanh - 1 / r) - self.coordinates.cosh_power * tanh
-        by_free = ratio[:, :, None] * by_rows + (along / r)[:, :, None] * self.free
-        by_free = by_free.reshape(len(r), -1)[:, self.coordinates.flat_indices]
-        return np.concatenate([by_log_scale, by_free], axis=1)
+        by_rows = self.ordered_scales * by_factor[:, self.coordinates.order]  # d u_j
+        by_log_scales = np.vecdot(by_rows, self.unit_rows)[:, self.coordinates.places]
+        ratio, inverse_cosh = tanh / rho, np.exp(-self.log_cosh)
+        # u = (t tanh(r) / rho, 1 / cosh r): d t = (tanh r / rho) du + t (d rho) / rho, with d rho along t
+        by_last = by_rows.reshape(len(rho), -1)[:, ::d + 1]
+        along = (inverse_cosh**2 * slopes - ratio) * np.vecdot(by_rows, self.free) / rho
+        along -= by_last * tanh * inverse_cosh * slopes
+        along += self.coordinates.sinh_power * (slopes / tanh - 1 / rho) - self.coordinates.cosh_power * tanh * slopes
+        along += rho * (1 / (2 * self.bend - 1) - 0.25 / self.bend)
+        by_free = ratio[:, :, None] * by_rows + (along / rho)[:, :, None] * self.free
+        by_free = by_free.reshape(len(rho), -1)[:, self.coordinates.flat_indices]
+        return np.concatenate([self.scales.pull_back(by_log_scales), by_free], axis=1)
 
 
 class HalfNormalScales:
-    """Prior of independent half-normal scales."""
+    """Logarithms of independent half-normal scales, which are their own coordinates.
 
-    def __init__(self, std):
-        self.std = std
+    Parameters
+    ----------
+    n_features : int
+        Number d of scales.
+    std : float
+        Scale of the half-normal distribution.
+    """
 
-    def __call__(self, log_scales):
-        """Return the log-density of logarithms of scales, and its gradient."""
-        squares = (np.exp(log_scales) / self.std) ** 2
-        return (log_scales - 0.5 * squares).sum(axis=1), 1 - squares
+    def __init__(self, n_features, std):
+        self.n_params, self.std = n_features, std
+
+    def expand(self, theta):
+        """Return the log scales at coordinates of shape (n_walkers, n_params), with their log-prior and pull-back."""
+        squares = (np.exp(theta) / self.std) ** 2
+        return ScalePoint(theta, (theta - 0.5 * squares).sum(axis=1), lambda by_log_scales: by_log_scales + 1 - squares)
+
+    @staticmethod
+    def coordinates(log_scales):
+        """Return the coordinates of log scales."""
+        return log_scales
 
 
 class LearnedScales:
-    r"""Prior of scales with a common size and a spread that are learned from the reports.
+    r"""Logarithms of scales with a common size and a spread that are learned from the reports.
+
+    Parameters
+    ----------
+    n_features : int
+        Number d of scales.
+    estimate : ndarray of shape (d,)
+        Estimated logarithms of the scales.
+    information : float
+        Approximate inverse variance :math:`c^2` of an estimate. Only the choice of coordinates depends on these two.
 
     Notes
     -----
     The mean of :math:`\log\tau_j` is normal around :math:`\log(R/2\sqrt d)` with standard deviation 0.3: records of
-    norm R have a mean variance of at most :math:`R^2/d`. The deviations from it have a multivariate t distribution with
-    three degrees of freedom and scale 0.2, that is, a normal distribution with an unknown spread that is integrated
-    out. So columns with similar scales inform each other, and others do not have to.
+    norm R have a mean variance of at most :math:`R^2/d`. The deviations :math:`\delta` from it are normal with standard
+    deviation 0.2 s, where :math:`1/s^2` is a chi square variable with three degrees of freedom, divided by three. So
+    columns with similar scales inform each other, and others do not have to. The coordinates are :math:`\log s` and
+    residuals z of both parts, as for the coefficients in :class:`RegressionCoordinates`:
+
+    .. math:: \delta = \frac{c^2\hat\delta}p + \frac{z - \bar z}{\sqrt p}, \qquad p = \frac1{(0.2s)^2} + c^2.
     """
 
-    def __init__(self, n_features):
-        self.centre = np.log(0.5) - 0.5 * np.log(n_features)
-        self.power = _SPREAD_FREEDOM + n_features - 1
+    def __init__(self, n_features, estimate, information):
+        d = n_features
+        self.n_params = d + (d > 1)
+        self.information = information  # c^2
+        self.centre = np.log(0.5) - 0.5 * np.log(d)
+        # Along the unit vector (1, ..., 1) / sqrt(d), in which a mean of variance v has the variance d v.
+        self.common_precision = 1 / (d * _COMMON**2) + information
+        common = np.mean(estimate) - self.centre
+        self.common_mean = information * common / self.common_precision
+        self.deviation = estimate - np.mean(estimate)
 
-    def __call__(self, log_scales):
-        """Return the log-density of logarithms of scales, and its gradient."""
-        shift = log_scales.mean(axis=1, keepdims=True) - self.centre
-        deviation = log_scales - self.centre - shift
-        width = _SPREAD_FREEDOM * _SPREAD**2
-        ratio = 1 + np.vecdot(deviation, deviation) / width
-        value = -0.5 * (shift[:, 0] / _COMMON) ** 2 - 0.5 * self.power * np.log(ratio)
-        by_shift = -shift / (_COMMON**2 * log_scales.shape[1])
-        return value, by_shift - self.power / width * deviation / ratio[:, None]
+    def expand(self, theta):
+        """Return the log scales at coordinates of shape (n_walkers, n_params), with their log-prior and pull-back."""
+        d, information = len(self.deviation), self.information
+        z, log_spread = theta[:, :d], theta[:, d:] if d > 1 else np.zeros((len(theta), 1))
+        common = self.common_mean + z.mean(axis=1, keepdims=True) / np.sqrt(self.common_precision)
+        prior_precision = np.exp(-2 * log_spread) / _SPREAD**2
+        precision = prior_precision + information  # p
+        mean = information * self.deviation / precision
+        deviation = mean + (z - z.mean(axis=1, keepdims=True)) / np.sqrt(precision)
+        distance = prior_precision[:, 0] * np.vecdot(deviation, deviation)
+        value = -0.5 * (common[:, 0] / _COMMON) ** 2 - 0.5 * distance
+        value += 0.5 * (d - 1) * np.log(prior_precision / precision)[:, 0]
+        value -= (T_FREEDOM * (log_spread + 0.5 * np.exp(-2 * log_spread)))[:, 0]
+
+        def pull_back(by_log_scales):
+            by_common = by_log_scales.sum(axis=1, keepdims=True) - common / _COMMON**2
+            by_deviation = by_log_scales - by_log_scales.mean(axis=1, keepdims=True) - prior_precision * deviation
+            by_z = by_common / (d * np.sqrt(self.common_precision)) + by_deviation / np.sqrt(precision)
+            share = prior_precision / precision
+            by_spread = share * np.vecdot(by_deviation, deviation + mean)[:, None] + distance[:, None]
+            by_spread += (d - 1) * (share - 1) + T_FREEDOM * (np.exp(-2 * log_spread) - 1)
+            return np.concatenate([by_z, by_spread], axis=1)[:, :self.n_params]
+
+        return ScalePoint(self.centre + common + deviation, value, pull_back)
+
+    def coordinates(self, log_scales):
+        """Return the coordinates of log scales, with the most likely spread."""
+        d = len(self.deviation)
+        common = log_scales.mean(axis=1, keepdims=True)
+        deviation = log_scales - common
+        square = (T_FREEDOM + np.vecdot(deviation, deviation)[:, None] / _SPREAD**2) / (T_FREEDOM + d - 1)
+        precision = 1 / (square * _SPREAD**2) + self.information
+        z = (deviation - self.information * self.deviation / precision) * np.sqrt(precision)
+        z = z + (common - self.centre - self.common_mean) * np.sqrt(self.common_precision)
+        return np.concatenate([z, 0.5 * np.log(square)], axis=1)[:, :self.n_params]
+
+
+class ScalePoint(NamedTuple):
+    """Logarithms of scales at given coordinates, their log-prior, and the map of gradients to the coordinates."""
+
+    log_scales: np.ndarray
+    log_prior: np.ndarray
+    pull_back: Callable
 
 
 def matvec(matrices, vectors):

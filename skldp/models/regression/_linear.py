@@ -48,10 +48,8 @@ class LinearModel(RegressionModel):
     >>> model = LinearModel(protocol.aggregate(protocol.privatize(np.zeros((100, 2)), np.zeros(100))))
     >>> value, gradient = model.gradient(np.full((5, model.n_params), 0.1))
     >>> value.shape, gradient.shape
-    ((5,), (5, 11))
+    ((5,), (5, 12))
     """
-
-    n_warmup = 120
 
     def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol

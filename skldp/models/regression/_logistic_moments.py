@@ -42,8 +42,6 @@ class LogisticMomentModel(RegressionModel):
     (5,)
     """
 
-    n_warmup = 200
-
     def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol
         likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]

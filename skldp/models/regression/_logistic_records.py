@@ -59,8 +59,6 @@ class LogisticRecordModel(RegressionModel):
     (5,)
     """
 
-    n_warmup = 200
-
     def __init__(self, aggregate, prior="auto", *, fit_intercept=True, link="quadrature"):
         link, protocol = check_choice(link, "link", LINKS), aggregate.protocol
         likelihoods = [LabelRecordLikelihood(part, tally, link) for part, tally in aggregate.parts.items()

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from skldp._validation._parameters import check_choice, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._coordinates import Priors
-from skldp.models.regression._covariance import HalfNormalScales, LearnedScales
 
 _RIDGE = 0.01  # weight of the coefficients themselves in the prior on what the line explains
 _LKJ_ETA = 0.5
@@ -132,8 +131,6 @@ def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
     """
     explained = check_choice(prior.coef, "coef", {"explained": True, "normal": False})
     coef_unit, coef_default = (y_unit, default.explained) if explained else (y_unit / x_unit, default.coef)
-    covariance = _scale(prior.covariance_scale, "covariance_scale", x_unit, None)
-    scales = LearnedScales(n_features) if covariance is None else HalfNormalScales(covariance)
     sigma = _scale(prior.sigma_scale, "sigma_scale", y_unit, default.sigma)
     return Priors(
         coef_scale=_scale(prior.coef_scale, "coef_scale", coef_unit, coef_default),
@@ -141,7 +138,7 @@ def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
         ridge=_RIDGE if explained else 1.0,
         learns_coef_scale=explained,
         intercept_scale=default.intercept,
-        scales=scales,
+        covariance_scale=_scale(prior.covariance_scale, "covariance_scale", x_unit, None),
         lkj_eta=_scale(prior.lkj_eta, "lkj_eta", 1.0, _LKJ_ETA),
         mean_scale=_scale(prior.mean_scale, "mean_scale", x_unit, None),
         sigma_scale=None if default.sigma is None else sigma,

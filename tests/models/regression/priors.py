@@ -42,17 +42,16 @@ class Prior:
         identity = np.eye(len(covariance))
         return len(identity) * covariance + 0.01 * self.norm**2 * identity if self.explained else identity
 
-    def logpdf(self, params, log_scale, log_mean_scale):
-        """Log-density of (coef, log scales of x, correlations, mean, intercept, sigma, log s, log s_m)."""
+    def logpdf(self, params, log_scale, log_mean_scale, log_spread):
+        """Log-density of (coef, log scales of x, correlations, mean, intercept, sigma, log s, log s_m, log spread)."""
         coef, covariance = params["coef"], params["covariance"]
         scales, d = np.sqrt(np.diag(covariance)), len(coef)
         value = (self.eta - 1) * np.linalg.slogdet(covariance / np.outer(scales, scales))[1]
-        value += self._log_scales(np.log(scales))
+        value += self.log_scales(np.log(scales), log_spread)
         width = (self.coef_scale * np.exp(log_scale)) ** 2
         value += stats.multivariate_normal(np.zeros(d), width * np.linalg.inv(self.precision(covariance))).logpdf(coef)
         if self.explained:
-            chi_square = 3 * np.exp(-2 * log_scale)
-            value += stats.chi2(3).logpdf(chi_square) + np.log(2 * chi_square)
+            value += log_density_of_log_scale(log_scale)
         if self.sigma_scale is not None:
             value += stats.halfnorm(scale=self.sigma_scale).logpdf(params["sigma"])
         if "intercept" in params:
@@ -62,25 +61,33 @@ class Prior:
                 value += stats.norm(np.log(0.05 * self.norm), np.log(10) / 2).logpdf(log_mean_scale)
         return value
 
-    def _log_scales(self, logs):
+    def log_scales(self, logs, log_spread):
+        """Log-density of logarithms of the scales of x and of their spread."""
         d = len(logs)
         if self.covariance_scale is not None:
             return (stats.halfnorm(scale=self.covariance_scale).logpdf(np.exp(logs)) + logs).sum()
         value = stats.norm(np.log(self.norm / 2 / np.sqrt(d)), 0.3).logpdf(logs.mean())
         if d > 1:
             deviations = linalg.helmert(d) @ logs  # orthonormal contrasts
-            value += stats.multivariate_t(np.zeros(d - 1), 0.04 * np.eye(d - 1), df=3).logpdf(deviations)
+            value += stats.norm(0, 0.2 * np.exp(log_spread)).logpdf(deviations).sum()
+            value += log_density_of_log_scale(log_spread)
         return value
 
+    def learned(self, params):
+        """Return whether log s, log s_m and the logarithm of the spread are learned."""
+        return [self.explained, "x_mean" in params and self.mean_scale is None,
+                self.covariance_scale is None and params["coef"].shape[-1] > 1]
+
     def log_scales_of(self, params, theta):
-        """Return log s and log s_m: the last coordinates if they are learned."""
-        n, learned = theta.shape[1], "x_mean" in params and self.mean_scale is None
+        """Return log s, log s_m and the logarithm of the spread, which are coordinates if they are learned."""
+        n, d = theta.shape[1], params["coef"].shape[1]
+        scale, mean_scale, spread = self.learned(params)
         log_scale, log_mean_scale = np.zeros(len(theta)), np.full(len(theta), np.log(self.mean_scale or 1.0))
-        if self.explained:
-            log_scale = theta[:, n - 1 - learned]
-        if learned:
+        if scale:
+            log_scale = theta[:, n - 1 - mean_scale]
+        if mean_scale:
             log_mean_scale = np.log(0.05 * self.norm) + np.log(10) / 2 * theta[:, -1]
-        return log_scale, log_mean_scale
+        return log_scale, log_mean_scale, theta[:, 2 * d] if spread else np.zeros(len(theta))
 
     def natural(self, model, theta):
         """Log-density of the natural parameters at coordinates of a model."""
@@ -109,8 +116,13 @@ class Prior:
         correlations = covariance[:, *below] * np.exp(-logs[:, below[0]] - logs[:, below[1]])
         rest = [params[name].reshape(len(theta), -1) for name in ("x_mean", "intercept", "sigma") if name in params]
         scales = np.column_stack(self.log_scales_of(params, theta))
-        free = [self.explained, "x_mean" in params and self.mean_scale is None]
-        return np.column_stack([params["coef"], logs, correlations, *rest, scales[:, free]])
+        return np.column_stack([params["coef"], logs, correlations, *rest, scales[:, self.learned(params)]])
+
+
+def log_density_of_log_scale(log_scale):
+    """Log-density of log s, if 1 / s^2 is a chi square variable with three degrees of freedom, divided by three."""
+    chi_square = 3 * np.exp(-2 * log_scale)
+    return stats.chi2(3).logpdf(chi_square) + np.log(2 * chi_square)
 
 
 def differences(function, theta, step=1e-5):

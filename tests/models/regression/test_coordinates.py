@@ -8,12 +8,11 @@ from skldp import RegressionPrior
 from skldp.models import LinearModel, LogisticMomentModel, LogisticRecordModel
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import Priors, RegressionCoordinates, pivot_order
-from skldp.models.regression._covariance import HalfNormalScales, LearnedScales
 from skldp.models.regression._logistic_coordinates import logistic_coordinates
 from skldp.models.regression._reported import ReportedMoments
 from skldp.protocols import LabelMomentProtocol, LabelRecordProtocol, MomentProtocol, RecordProtocol
 from tests.models.regression.priors import Prior, differences
-from tests.models.regression.test_covariance import covariance_of
+from tests.models.regression.test_covariance import covariance_of, log_scales_of
 
 PRIORS = {
     "auto": Prior(0.25, sigma_scale=0.5),
@@ -47,10 +46,9 @@ class Probe(RegressionModel):
     """Density of the prior times the exponential of a linear function of the parameters."""
 
     def __init__(self, prior, d, intercept, reports, slopes=0.0, **options):
-        scales = LearnedScales(d) if prior.covariance_scale is None else HalfNormalScales(prior.covariance_scale)
         priors = Priors(coef_scale=prior.coef_scale, explained_weight=float(d * prior.explained),
                         ridge=0.01 if prior.explained else 1.0, learns_coef_scale=prior.explained,
-                        intercept_scale=prior.intercept[1], scales=scales, lkj_eta=prior.eta,
+                        intercept_scale=prior.intercept[1], covariance_scale=prior.covariance_scale, lkj_eta=prior.eta,
                         mean_scale=prior.mean_scale, sigma_scale=prior.sigma_scale)
         self.reported, self.options = reported_moments(d, reports, intercept), options
         super().__init__([], RegressionCoordinates(priors, intercept, self.reported, **options), Units(1.0))
@@ -78,8 +76,12 @@ def points(model, n=4, size=0.5):
 def by_definition(probe, prior, theta, slope=1.0, centre=None):
     """Return coef, covariance, mean, intercept and sigma at one theta, by roots and inverses of matrices."""
     reported, d = probe.reported, probe.coordinates.n_features
-    z, matrix, rest = np.split(theta, [d, d + d * (d + 1) // 2])
-    covariance = covariance_of(matrix, pivot_order(reported.covariance[:-1, :-1]))
+    n_scales = d + (prior.covariance_scale is None and d > 1)
+    z, logs, rows, rest = np.split(theta, [d, d + n_scales, d + n_scales + d * (d - 1) // 2])
+    if prior.covariance_scale is None:
+        variances = np.diag(reported.covariance)[:-1]
+        logs = log_scales_of(logs, 0.5 * np.log(variances), 2 * variances.mean() ** 2 * reported.cross_information)
+    covariance = covariance_of(np.exp(logs), rows, pivot_order(reported.covariance[:-1, :-1]))
     mean, target = None, reported.second[:-1, -1] / slope
     if probe.coordinates.has_intercept:
         standard_deviation = prior.mean_scale or 0.05 * np.exp(0.5 * np.log(10) * rest[-1])
@@ -163,10 +165,11 @@ def test_residual_variance_far_below_zero_has_a_density_and_a_gradient():
     """There the density with respect to the coordinate a decreases as exp(a / 2)."""
     probe = Probe(PRIORS["auto"], 2, False, "little")
     theta = np.repeat(points(probe, 1), 4, axis=0)
-    theta[:, 5] = -29.0, -31.0, -100.0, -800.0
+    place = probe.coordinates.pieces[4].start
+    theta[:, place] = -29.0, -31.0, -100.0, -800.0
     value, gradient = probe._within_bounds(probe._evaluate, theta, True)
-    np.testing.assert_allclose(np.diff(value), np.diff(theta[:, 5]) / 2, rtol=1e-9)
-    np.testing.assert_allclose(gradient[:, 5], 0.5, rtol=1e-9)
+    np.testing.assert_allclose(np.diff(value), np.diff(theta[:, place]) / 2, rtol=1e-9)
+    np.testing.assert_allclose(gradient[:, place], 0.5, rtol=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -213,7 +216,7 @@ def test_conversion_takes_the_most_likely_scale_of_the_coefficients():
     theta = probe.coordinates.convert(points(probe), probe.coordinates)
     for row in theta:
         params = {name: values[0] for name, values in probe.constrain(row[None]).items()}
-        best, *others = [prior.logpdf(params, row[-1] + change, 0.0) for change in (0.0, -0.01, 0.01)]
+        best, *others = [prior.logpdf(params, row[-1] + change, 0.0, row[6]) for change in (0.0, -0.01, 0.01)]
         assert best > max(others)
 
 
