@@ -1,12 +1,13 @@
 """Convergence and speed of linear regression: defaults over d, epsilon and N, and against NumPyro's NUTS.
 
 Run with ``python benchmarks/bench_linear.py``; ``--quick`` shrinks every block. NUTS samples the formulation of the
-paper, with the covariance of all moments, in JAX; it is left out if NumPyro is not installed. Times are wall-clock
-times of one process, start-up included, with one thread for NumPy.
+paper, with the covariance of all moments, in JAX; it is left out if NumPyro is not installed. Times of fits are CPU
+times; those of the comparison are wall-clock times of one process, start-up included, with one thread for NumPy.
 """
 
 import argparse
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 SEED = 20220507
-BLOCKS = ("density", "convergence", "nuts")
+BLOCKS = ("density", "convergence", "priors", "nuts")
 CHAINS = 4
 MANY_WALKERS = 80
 
@@ -58,23 +59,62 @@ def convergence(dims, epsilons, sizes, **options):
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     warnings.simplefilter("ignore", FewReportsWarning)  # the grid has settings with little information
-                    start = time.perf_counter()
+                    start = time.process_time()
                     model.fit_reports(aggregate)
-                    seconds = time.perf_counter() - start
+                    seconds = time.process_time() - start
                 posterior = model.posterior_
                 rows.append([d, epsilon, size, posterior.rhat["coef"].max(), posterior.ess["coef"].min(),
                              max(np.nanmax(values) for values in posterior.rhat.values()), len(caught), seconds])
-                print(f"d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rows[-1][3]:.4f}, {seconds:.1f} s", flush=True)
+                print(f"d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rows[-1][3]:.4f}, {seconds:.2f} s", flush=True)
     print()
-    print_table(["d", "epsilon", "N", "R-hat, coef", "ESS, coef", "R-hat, all", "warnings", "seconds"],
-                [[f"{d}", f"{epsilon:g}", f"{size:,}", f"{rhat:.4f}", f"{ess:.0f}", f"{worst:.4f}", f"{n}", f"{t:.1f}"]
+    print_table(["d", "epsilon", "N", "R-hat, coef", "ESS, coef", "R-hat, all", "warnings", "CPU seconds"],
+                [[f"{d}", f"{epsilon:g}", f"{size:,}", f"{rhat:.4f}", f"{ess:.0f}", f"{worst:.4f}", f"{n}", f"{t:.2f}"]
                  for d, epsilon, size, rhat, ess, worst, n, t in rows])
     bad = max(rows, key=lambda row: row[3])
     poor = min(rows, key=lambda row: row[4])
     print(f"Worst R-hat of a coefficient {bad[3]:.4f} (d={bad[0]}, epsilon={bad[1]:g}, N={bad[2]:,}; target 1.03); "
           f"least effective size {poor[4]:.0f} (d={poor[0]}, epsilon={poor[1]:g}, N={poor[2]:,}; target 1,000);\n"
-          f"{sum(row[6] for row in rows)} warnings in {len(rows)} fits (target 0); longest fit at d=10 "
-          f"{max((row[7] for row in rows if row[0] == 10), default=float('nan')):.1f} s (target 10)\n")
+          f"{sum(row[6] for row in rows)} warnings in {len(rows)} fits (target 0)")
+    for d, target in ((2, 0.5), (10, 2), (20, 6)):
+        times = [row[7] for row in rows if row[0] == d]
+        if times:
+            print(f"d={d}: CPU seconds {np.median(times):.2f} (median), {max(times):.2f} (longest; target {target})")
+    print()
+
+
+def priors(dims, epsilons, sizes, **options):
+    """Print the CPU time of fits with other priors over that with the default one, also for collinear columns."""
+    from _moment_sums import simulated_sums
+    from _timing import print_table
+
+    from skldp import LDPBayesLinearRegression, RegressionPrior
+
+    choices = {"default": "auto", "paper": RegressionPrior.paper(),
+               "wide": RegressionPrior(coef="normal", coef_scale=40), "narrow": RegressionPrior(coef_scale=0.01),
+               "wide line": RegressionPrior(coef_scale=10),
+               "uncorrelated": RegressionPrior(lkj_eta=20)}
+    rows = []
+    for d, epsilon, size, collinear in itertools.product(dims, epsilons, sizes, (False, True)):
+        X, y, _ = records(d, 50_000, np.random.default_rng([SEED, d]))
+        if collinear:  # a correlation of 0.99 between the first two columns
+            X[:, 1] = X[:, 0] + 0.14 * X[:, 1]
+        aggregate = simulated_sums(LDPBayesLinearRegression(epsilon=epsilon).protocol(d), X, y, size,
+                                   np.random.default_rng([SEED, d, size]))
+        default = np.nan
+        for name, prior in choices.items():
+            model = LDPBayesLinearRegression(epsilon=epsilon, random_state=0, prior=prior, **options)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                start = time.process_time()
+                model.fit_reports(aggregate)
+                seconds = time.process_time() - start
+            default = seconds if name == "default" else default
+            warned = sum("converged" in str(one.message) for one in caught)
+            rows.append([f"{name}, d={d}, epsilon={epsilon:g}, N={size:,}{', collinear' * collinear}", seconds,
+                         seconds / default, f"{model.posterior_.n_steps}", f"{warned}"])
+            print(f"{rows[-1][0]}: {seconds:.2f} s", flush=True)
+    print()
+    print_table(["prior", "CPU seconds", "over the default's (at most 5)", "steps", "not converged"], rows)
 
 
 def density(dims, repeats):
@@ -125,7 +165,7 @@ def against_nuts(dims, n_clients, n_steps):
                 with np.load(draws) as arrays:
                     found[name] = seconds, arrays["coef"], arrays["sizes"]
                 print(f"d={d}: {name} {seconds:.0f} s", flush=True)
-            rows += [comparison(f"d={d}, {title}", found[name], found["nuts"], {5: "8", 10: "20"}.get(d, ""))
+            rows += [comparison(f"d={d}, {title}", found[name], found["nuts"], {5: "40", 10: "40"}.get(d, ""))
                      for name, title in (("ours", "default"), ("many", f"{MANY_WALKERS} walkers"))]
     print()
     print_table(["", "ours, s", "ESS", "NUTS, s", "ESS ", "NUTS : ours, time per 1,000 effective draws", "target",
@@ -227,16 +267,21 @@ def main():
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     print_header("Linear regression", "emcee", "arviz-stats", "numpyro", "jax", seed=SEED)
+    from skldp import MCMC
+
     with threadpool_limits(1):
         if "density" in arguments.blocks:
             density((10,) if arguments.quick else (10, 20, 40), 5 if arguments.quick else 20)
         if "convergence" in arguments.blocks:
             if arguments.quick:
-                from skldp import MCMC
-
                 convergence((1, 5), (1.0,), (2000,), inference=MCMC(n_warmup=50, n_draws=50))
             else:
-                convergence((1, 5, 10, 20), (0.3, 1.0, 3.0, 10.0), (2000, 50_000, 10**6))
+                convergence((1, 2, 5, 10, 20), (0.3, 1.0, 3.0, 10.0), (2000, 10**4, 10**6, 10**8))
+        if "priors" in arguments.blocks:
+            if arguments.quick:
+                priors((2,), (1.0,), (2000,), inference=MCMC(n_warmup=20, n_draws=20))
+            else:
+                priors((2, 8), (1.0, 8.0), (10**4, 10**6))
         if "nuts" in arguments.blocks:
             if importlib.util.find_spec("numpyro") is None:
                 print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")

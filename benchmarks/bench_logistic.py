@@ -1,6 +1,6 @@
 """Convergence and speed of logistic regression with the defaults, and accuracy of averages of the sigmoid.
 
-Run with ``python benchmarks/bench_logistic.py``; ``--quick`` shrinks every block. Times are wall-clock times of one
+Run with ``python benchmarks/bench_logistic.py``; ``--quick`` shrinks every block. Times are CPU times of one
 process with one thread. The last block repeats the paper's test of its Chebyshev polynomial: the mean absolute
 difference between the mean of sigmoid(theta'x) over 1,000 records of norm at most one and its approximations, over 50
 draws of theta. It also shows the quadrature that the library uses.
@@ -49,9 +49,9 @@ def convergence(name, dims, epsilons, sizes, **options):
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     warnings.simplefilter("ignore", FewReportsWarning)  # the grid has settings with little information
-                    start = time.perf_counter()
+                    start = time.process_time()
                     model.fit_reports(aggregate)
-                    seconds = time.perf_counter() - start
+                    seconds = time.process_time() - start
                 rhat, ess = model.posterior_.rhat["coef"].max(), model.posterior_.ess["coef"].min()
                 rows.append([d, epsilon, size, rhat, ess, model.posterior_.acceptance, len(caught), seconds])
                 print(f"{name}, d={d}, epsilon={epsilon:g}, N={size:,}: R-hat {rhat:.4f}, {seconds:.1f} s",

@@ -2,8 +2,8 @@ r"""Log-density of category frequencies, given aggregated reports.
 
 The frequencies are :math:`\theta_k = g_k/G`, :math:`G = \sum_l g_l`, which needs no constraint. If the :math:`g_k` are
 independent Gamma variables of shape :math:`\alpha`, :math:`\theta` is Dirichlet(:math:`\alpha`) and independent of G.
-The distribution of G is free: it is Gamma with a shape of :math:`c + d\alpha \ge 100`, so that G is nearly constant. The
-log-density of the logarithms :math:`\phi_k = \log g_k` is then :math:`\alpha\sum_k\phi_k + c\log G - G`, plus the
+The distribution of G is free: it is Gamma with a shape of :math:`c + d\alpha \ge 100`, so that G is nearly constant.
+The log-density of the logarithms :math:`\phi_k = \log g_k` is then :math:`\alpha\sum_k\phi_k + c\log G - G`, plus the
 log-likelihood of :math:`\theta`.
 
 The coordinates x are such that Gamma variables of every shape are nearly normal, also for categories that few clients
