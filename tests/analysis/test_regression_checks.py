@@ -232,10 +232,10 @@ def test_planned_variances_of_correlated_columns_are_those_of_simulated_reports(
     model = MODELS[name]
     protocol = model.protocol(2)
     n, found = 100_000, []  # errors of the moments must be small, for the formula is of first order
-    for _ in range(50):
+    for seed in range(50):
         X = rng.multivariate_normal(np.zeros(2), covariance, size=n)
         y = X @ coef + rng.normal(scale=sigma, size=n)
-        tally, = model.aggregate(protocol.privatize(X, y)).parts.values()
+        tally, = model.aggregate(protocol._randomize(X, y, seed)).parts.values()
         if "records" in name:
             moments = protocol.mean_products(tally)[1:, 1:] - protocol.randomizer.noise_variance * np.eye(3)
         else:
