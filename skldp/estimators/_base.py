@@ -97,8 +97,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
-        warn_if_not_converged(self.posterior_)
         self._warn()
+        warn_if_not_converged(self.posterior_)
         return self
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
@@ -176,8 +176,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         self._fit(aggregate)
-        warn_if_not_converged(self.posterior_)
         self._warn()
+        warn_if_not_converged(self.posterior_)
         return self
 
     def _fit(self, *rounds):
