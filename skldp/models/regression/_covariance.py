@@ -203,6 +203,7 @@ class LearnedScales:
         value -= (T_FREEDOM * (log_spread + 0.5 * np.exp(-2 * log_spread)))[:, 0]
 
         def pull_back(by_log_scales):
+            """Return the gradient with respect to the coordinates, prior included."""
             by_common = by_log_scales.sum(axis=1, keepdims=True) - common / _COMMON**2
             by_deviation = by_log_scales - by_log_scales.mean(axis=1, keepdims=True) - prior_precision * deviation
             by_z = by_common / (d * np.sqrt(self.common_precision)) + by_deviation / np.sqrt(precision)
