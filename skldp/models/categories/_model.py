@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from skldp.models._base import Model
-from skldp.models._softplus import inverse_softplus
+from skldp.models._normal_tails import bend, inverse_softplus, unbend
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._likelihoods import (
     CountLikelihood,
@@ -143,7 +143,7 @@ class HistogramModel(Model):
         frequencies = np.maximum(estimate, 0.1 / d)
         total = d * self.concentration + self.added_shape
         w = inverse_softplus((frequencies / frequencies.sum() * total / self.unit) ** (2 / 3) / _ROOT_SCALE)
-        return np.sign(w) * np.sqrt(2 * (np.sqrt(1 + w**2) - 1))
+        return unbend(w)
 
     def _value_and_gradient(self, theta, likelihoods):
         logs, slope, by_slope = self._logs(theta)
@@ -161,14 +161,12 @@ class HistogramModel(Model):
 
     def _logs(self, theta):
         r"""Return :math:`\phi` at coordinates x, its derivative :math:`\phi'`, and :math:`\phi''/\phi'`."""
-        bend = 1 + 0.25 * theta**2
-        w, w_slope = theta * np.sqrt(bend), (2 * bend - 1) / np.sqrt(bend)
+        w, w_slope, w_bend = bend(theta)
         softplus, rise = np.logaddexp(0.0, w), expit(w)
         far = w < _VERY_NEGATIVE
         ratio = np.where(far, 1.0, rise / np.where(far, 1.0, softplus))
         log_softplus = np.where(far, w, np.log(np.where(far, 1.0, softplus)))
         logs = np.log(self.unit) + 1.5 * (np.log(_ROOT_SCALE) + log_softplus)
-        w_bend = theta * (1 / (2 * bend - 1) - 0.25 / bend)  # w'' / w'
         return logs, 1.5 * ratio * w_slope, (1 - rise - ratio) * w_slope + w_bend
 
 

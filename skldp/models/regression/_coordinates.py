@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skldp.models._softplus import inverse_softplus
+from skldp.models._normal_tails import bend, inverse_softplus, unbend
 from skldp.models.regression._covariance import (
     T_FREEDOM,
     CovarianceCoordinates,
@@ -78,6 +78,8 @@ class RegressionCoordinates:
         Approximate ratio of the covariance of x and y to :math:`\Sigma\theta`, if y is not linear.
     centre : float or None, default=None
         Estimate :math:`\mu` of :math:`\alpha + \theta^Tm`; by default the reported mean of y.
+    stretch : Stretch or None, default=None
+        Map of the coefficients below, if y is not linear.
 
     Notes
     -----
@@ -97,15 +99,16 @@ class RegressionCoordinates:
     The residual variance has the residual :math:`z_\sigma`, through a map to positive numbers. With
     :math:`1/e^2 = 1/s_\sigma^4 + c_\sigma^2` and V the reported variance of y,
 
-    .. math:: \sigma^2 = e\log(1 + e^a), \qquad a = e c_\sigma^2(V - \theta^T\Sigma\theta) + z_\sigma,
+    .. math:: \sigma^2 = e\log(1 + e^{w(a)}), \qquad a = e c_\sigma^2(V - \theta^T\Sigma\theta) + z_\sigma,
 
-    which is nearly ea where the line leaves much of the variance unexplained. Learned scales are
+    which is nearly ea where the line leaves much of the variance unexplained; w(a) is a for positive a, and for
+    negative a it gives small variances the tail of a normal distribution (``skldp.models._normal_tails``). Learned scales are
     coordinates as well: :math:`\log s`, and :math:`\log s_m` in prior standard deviations. The remaining ones are those
     of :class:`CovarianceCoordinates`.
     """
 
-    def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None):
-        self.priors, self.has_intercept = priors, bool(has_intercept)
+    def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None):
+        self.priors, self.has_intercept, self.stretch = priors, bool(has_intercept), stretch
         response = _clip(reported.mean[-1], reported.response_information)
         self.response = response / slope  # y
         self.cross = _clip(reported.second[:-1, -1], reported.cross_information) / slope  # b
@@ -171,12 +174,13 @@ class RegressionCoordinates:
             point = self.expand(theta)
             theta[:, mean] = (x_mean - point.x_mean) * np.sqrt(point.mean_precision)
         point = self.expand(theta)
-        theta[:, z] = point.root_times(coef - point.coef)
+        theta[:, z] = point.residuals(coef)
         if self.has_intercept:
             point = self.expand(theta)
             theta[:, constant] = ((intercept - point.intercept) * np.sqrt(point.intercept_precision))[:, None]
         if priors.sigma_scale is not None:
             argument = inverse_softplus(np.maximum(sigma**2, _TINY) / self.variance_error)
+            argument = unbend(np.minimum(argument, 0.0)) + np.maximum(argument, 0.0)
             theta[:, residual] = (argument - self.expand(theta).argument)[:, None]
         return theta
 
@@ -219,7 +223,9 @@ class RegressionPoint:
             explained = np.vecdot(self.values, self.rotated_coef**2)
             left = coordinates.variance_share * (coordinates.variance - explained) / coordinates.variance_error
             self.argument = left + sigma[:, 0]  # a
-            self.sigma = np.sqrt(coordinates.variance_error * np.logaddexp(0.0, self.argument))
+            self.bent, self.bent_slope, self.bent_bend = bend(np.minimum(self.argument, 0.0))
+            self.bent = self.bent + np.maximum(self.argument, 0.0)  # w(a)
+            self.sigma = np.sqrt(coordinates.variance_error * np.logaddexp(0.0, self.bent))
 
     def _expand_coef(self, target, log_scale):
         r"""Compute the coefficients in the eigenbasis of :math:`\Sigma`, in which K and P are diagonal."""
@@ -233,16 +239,28 @@ class RegressionPoint:
         self.root = np.sqrt(self.precision)
         self.rotated_z, self.rotated_target = self.rotated(self.z), self.rotated(target)
         self.rotated_mean = information * self.values * self.rotated_target / self.precision
-        self.rotated_coef = self.rotated_mean + self.rotated_z / self.root
+        self.rotated_line = self.rotated_coef = self.rotated_mean + self.rotated_z / self.root
+        if self.coordinates.stretch is not None:
+            self.size = self._size(self.rotated_line)
+            self.factor = np.exp(self.coordinates.stretch.logarithm(self.size)[0])[:, None]
+            self.rotated_coef = self.factor * self.rotated_line
         self.coef = matvec(self.vectors, self.rotated_coef)
 
     def rotated(self, vectors):
         r"""Return vectors in the eigenbasis of :math:`\Sigma`."""
         return matvec(self.vectors.swapaxes(1, 2), np.broadcast_to(vectors, self.z.shape))
 
-    def root_times(self, vectors):
-        """Return the root of P times vectors."""
-        return matvec(self.vectors, self.root * self.rotated(vectors))
+    def residuals(self, coef):
+        """Return the residuals z of given coefficients."""
+        line = self.rotated(coef)
+        if self.coordinates.stretch is not None:
+            size = self._size(line)
+            line = line * (self.coordinates.stretch.inverse(size) / size)[:, None]
+        return matvec(self.vectors, self.root * (line - self.rotated_mean))
+
+    def _size(self, rotated):
+        r"""Return the root of :math:`v^T\Sigma v` of vectors in the eigenbasis."""
+        return np.sqrt(np.vecdot(np.abs(self.values), rotated**2) + _TINY)
 
     @cached_property
     def _prior_distance(self):
@@ -255,14 +273,17 @@ class RegressionPoint:
         # |K| and s are from the prior of the coefficients, |P| from the Jacobian.
         value = 0.5 * (np.log(self.prior_precision) - np.log(self.precision)).sum(axis=1) - 0.5 * self._prior_distance
         value = value + self.matrix.log_prior()
+        if self.coordinates.stretch is not None:
+            value += self.coordinates.stretch.log_jacobian(self.size, d)[0]
         if priors.learns_coef_scale:
             value -= T_FREEDOM * (self.log_scale + 0.5 * np.exp(-2 * self.log_scale))
         if self.sigma is not None:
             # Half-normal sigma has the density exp(-sigma^2 / 2s^2) / sigma with respect to its square, which for very
-            # negative a is proportional to exp(a); expit(a) is from the Jacobian.
-            small = 0.5 * (self.argument + np.log(self.coordinates.variance_error))
-            log_sigma = np.where(self.argument < -30, small, np.log(self.sigma))
-            value -= 0.5 * (self.sigma / priors.sigma_scale) ** 2 + log_sigma + np.logaddexp(0.0, -self.argument)
+            # negative w is proportional to exp(w); expit(w) w' is from the Jacobian.
+            small = 0.5 * (self.bent + np.log(self.coordinates.variance_error))
+            log_sigma = np.where(self.bent < -30, small, np.log(self.sigma))
+            value -= 0.5 * (self.sigma / priors.sigma_scale) ** 2 + log_sigma + np.logaddexp(0.0, -self.bent)
+            value += np.log(self.bent_slope)
         if self.x_mean is None:
             return value
         prior_precision, precision = self.mean_prior_precision[:, 0], self.mean_precision[:, 0]
@@ -315,30 +336,42 @@ class RegressionPoint:
         slope = self.inverse_square * self.priors.explained_weight  # B
         constant = self.inverse_square * self.priors.ridge + information * _LEAST  # A
         by_coef = self.rotated(by_coef) - self.prior_precision * self.rotated_coef
-        by_z = by_coef / root
+        by_line, by_size = self._pull_back_stretch(by_coef)
+        by_z = by_line / root
         roots = root[:, :, None] * root[:, None, :]
         total = slope[:, :, None] + information * (values[:, :, None] + values[:, None, :])
         by_root = -total / (roots * (root[:, :, None] + root[:, None, :]))
-        by_matrix = by_root * by_coef[:, :, None] * self.rotated_z[:, None, :]
+        by_matrix = by_root * by_line[:, :, None] * self.rotated_z[:, None, :]
         product = constant[:, :, None] - information * values[:, :, None] * values[:, None, :]
-        by_matrix += information * product / roots**2 * by_coef[:, :, None] * self.rotated_target[:, None, :]
+        by_matrix += information * product / roots**2 * by_line[:, :, None] * self.rotated_target[:, None, :]
         by_matrix -= 0.5 * slope[:, :, None] * self.rotated_coef[:, :, None] * self.rotated_coef[:, None, :]
+        by_matrix += (0.5 * by_size)[:, None, None] * self.rotated_line[:, :, None] * self.rotated_line[:, None, :]
         by_values = 0.5 * (self.priors.explained_weight / self.k_values
                            - (slope + 2 * information * values) / self.precision)
         by_matrix.reshape(len(root), -1)[:, ::root.shape[1] + 1] += by_values
         share = self.prior_precision / self.precision
-        by_log_scale = np.vecdot(by_coef, share * (self.rotated_coef + self.rotated_mean))
+        by_log_scale = np.vecdot(by_line, share * (self.rotated_line + self.rotated_mean))
         by_log_scale += share.sum(axis=1) + self._prior_distance - root.shape[1]
-        by_target = matvec(self.vectors, information * values / self.precision * by_coef)
+        by_target = matvec(self.vectors, information * values / self.precision * by_line)
         by_matrix = self.vectors @ by_matrix @ self.vectors.swapaxes(1, 2)
         return matvec(self.vectors, by_z), by_target, by_matrix, by_log_scale
 
+    def _pull_back_stretch(self, by_coef):
+        r"""Return derivatives with respect to :math:`\theta_0`, and to x divided by x, Jacobian included."""
+        stretch = self.coordinates.stretch
+        if stretch is None:
+            return by_coef, np.zeros(len(by_coef))
+        by_size = np.vecdot(by_coef, self.rotated_coef) * stretch.logarithm(self.size)[1]
+        by_size = (by_size + stretch.log_jacobian(self.size, self.z.shape[1])[1]) / self.size
+        return self.factor * by_coef + by_size[:, None] * self.values * self.rotated_line, by_size
+
     def _pull_back_sigma(self, by_square):
         r"""Return derivatives with respect to a and to :math:`\theta^T\Sigma\theta`, prior and Jacobian included."""
-        error, slope = self.coordinates.variance_error, expit(self.argument)
-        # sigma^2 = e log(1 + exp(a)), and -log sigma in the prior; for very negative a, -a / 2
-        ratio = np.where(self.argument < -30, 1.0, error * slope / np.maximum(self.sigma**2, _TINY))
-        by_argument = error * slope * (by_square - 0.5 / self.priors.sigma_scale**2) - 0.5 * ratio + 1 - slope
+        error, slope = self.coordinates.variance_error, expit(self.bent)
+        # sigma^2 = e log(1 + exp(w)), and -log sigma in the prior; for very negative w, -w / 2
+        ratio = np.where(self.bent < -30, 1.0, error * slope / np.maximum(self.sigma**2, _TINY))
+        by_bent = error * slope * (by_square - 0.5 / self.priors.sigma_scale**2) - 0.5 * ratio + 1 - slope
+        by_argument = self.bent_slope * by_bent + self.bent_bend
         return by_argument, -self.coordinates.variance_share / error * by_argument
 
     def _by_mean_scale(self, by_mean):

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skldp.models._normal_tails import bend, unbend
+
 T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
 # Prior of the scales: deviations from the common scale, and standard deviation of the logarithm of that scale.
 _SPREAD, _COMMON = 0.2, 0.3
@@ -75,7 +77,7 @@ class CovarianceCoordinates:
         last = np.diagonal(rows, axis1=1, axis2=2)
         beside = np.sqrt(np.maximum(1 - last**2, _TINY))  # tanh r
         angle = np.arccosh(np.maximum(1 / last, 1.0))  # r
-        free = rows * (np.sqrt(2 * (np.sqrt(1 + angle**2) - 1)) / beside)[:, :, None]
+        free = rows * (unbend(angle) / beside)[:, :, None]
         scales = self.scales.coordinates(np.log(scales)[:, self.places])
         return np.concatenate([scales, free.reshape(len(free), -1)[:, self.flat_indices]], axis=1)
 
@@ -92,9 +94,8 @@ class _CovariancePoint:
         flat[:, coordinates.flat_indices] = theta[:, n_scales:]
         self.free = flat.reshape(-1, d, d)  # t_j
         squares = np.vecdot(self.free, self.free) + _TINY
-        self.norms, self.bend = np.sqrt(squares), 1 + 0.25 * squares  # rho_j, 1 + rho^2 / 4
-        angles = self.norms * np.sqrt(self.bend)  # r_j
-        self.slopes = (2 * self.bend - 1) / np.sqrt(self.bend)  # d r / d rho
+        self.norms = np.sqrt(squares)  # rho_j
+        angles, self.slopes, self.bends = bend(self.norms)  # r_j, its derivative r' and r'' / r'
         self.tanh = np.tanh(angles)
         self.log_cosh = angles + np.log1p(np.exp(-2 * angles)) - np.log(2)
         self.unit_rows = self.free * (self.tanh / self.norms)[:, :, None]
@@ -123,7 +124,7 @@ class _CovariancePoint:
         along = (inverse_cosh**2 * slopes - ratio) * np.vecdot(by_rows, self.free) / rho
         along -= by_last * tanh * inverse_cosh * slopes
         along += self.coordinates.sinh_power * (slopes / tanh - 1 / rho) - self.coordinates.cosh_power * tanh * slopes
-        along += rho * (1 / (2 * self.bend - 1) - 0.25 / self.bend)
+        along += self.bends
         by_free = ratio[:, :, None] * by_rows + (along / rho)[:, :, None] * self.free
         by_free = by_free.reshape(len(rho), -1)[:, self.coordinates.flat_indices]
         return np.concatenate([self.scales.pull_back(by_log_scales), by_free], axis=1)

@@ -1,14 +1,16 @@
 """Coordinates and priors of the logistic models."""
 
 import numpy as np
+from scipy.stats import norm
 
 from skldp.models.regression._coordinates import RegressionCoordinates
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._sigmoid import tanh_means
+from skldp.models.regression._stretch import Stretch
 
 _DEFAULTS = DefaultScales(explained=1.25, coef=2.5, intercept=2.5)
 _ROUNDS = 20
-_MOST_EXPLAINED = 0.5  # of the variance of y, which is 1; the limit for a line without error is 2 / pi
+_MOST_EXPLAINED = 0.785  # of the largest variance of y, that of a line without error
 
 
 def logistic_coordinates(protocol, has_intercept, prior, reported):
@@ -24,10 +26,21 @@ def logistic_coordinates(protocol, has_intercept, prior, reported):
     mean = np.clip(reported.mean[-1], -0.9, 0.9)
     covariance = reported.covariance
     explained = covariance[-1, :-1] @ np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
-    explained = min(explained, _MOST_EXPLAINED)
+    # Infinite coefficients have labels 1 on one side of a plane: E yx is 2 phi(q), if the plane is at the q-quantile.
+    limit = 2 * norm.pdf(norm.ppf((1 + mean) / 2))
+    explained = min(explained, _MOST_EXPLAINED * limit**2)
     slope, centre = 0.5, 0.0
     for _ in range(_ROUNDS if reported.cross_information else 0):
         variance = explained / slope**2
         centre = 2 * np.arctanh(mean) * np.sqrt(1 + np.pi * variance / 8)
         slope = float(tanh_means(np.full(1, centre), np.full(1, variance))[1, 0])
-    return RegressionCoordinates(priors, has_intercept, reported, slope, centre)
+    return RegressionCoordinates(priors, has_intercept, reported, slope, centre, _stretch(reported, slope, limit))
+
+
+def _stretch(reported, slope, limit):
+    """Return the stretch of coefficients, which begins three standard errors before the limit."""
+    covariance = reported.covariance
+    coef = np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1]) / slope
+    variance = coef @ covariance[:-1, :-1] @ coef / (coef @ coef) if coef.any() else 0.0
+    information = slope**2 * reported.cross_information * variance  # about the size of the coefficients
+    return Stretch(max(limit / slope - 3 / np.sqrt(information), 0.0), information / 6) if information else None

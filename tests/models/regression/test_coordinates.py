@@ -10,6 +10,7 @@ from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import Priors, RegressionCoordinates, pivot_order
 from skldp.models.regression._logistic_coordinates import logistic_coordinates
 from skldp.models.regression._reported import ReportedMoments
+from skldp.models.regression._stretch import Stretch
 from skldp.protocols import LabelMomentProtocol, LabelRecordProtocol, MomentProtocol, RecordProtocol
 from tests.models.regression.priors import Prior, differences
 from tests.models.regression.test_covariance import covariance_of, log_scales_of
@@ -73,7 +74,12 @@ def points(model, n=4, size=0.5):
     return model.initial() + np.random.default_rng(1).normal(scale=size, size=(n, model.n_params))
 
 
-def by_definition(probe, prior, theta, slope=1.0, centre=None):
+def options_of(prior):
+    """Return the options of coordinates of labels, if the prior is one of labels."""
+    return {} if prior.sigma_scale else {"slope": 0.4, "centre": 0.3, "stretch": Stretch(0.3, 0.1)}
+
+
+def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
     """Return coef, covariance, mean, intercept and sigma at one theta, by roots and inverses of matrices."""
     reported, d = probe.reported, probe.coordinates.n_features
     n_scales = d + (prior.covariance_scale is None and d > 1)
@@ -96,6 +102,8 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None):
     precision = prior.precision(covariance) / (prior.coef_scale * np.exp(log_scale)) ** 2 + information
     target = slope**2 * reported.cross_information * covariance @ target
     coef = np.linalg.inv(precision) @ target + np.linalg.inv(linalg.sqrtm(precision)) @ z
+    if stretch is not None:
+        coef = coef * np.exp(max(np.sqrt(coef @ covariance @ coef) - stretch.start, 0) ** 2 * stretch.rate / 2)
     intercept = sigma = None
     if mean is not None:
         weight = slope**2 * reported.response_information
@@ -108,7 +116,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None):
         error = 1 / np.sqrt(prior.sigma_scale**-4.0 + information)
         variance = reported.second[-1, -1] - reported.mean[-1] ** 2
         a = error * information * (variance - coef @ covariance @ coef) + rest[0]
-        sigma = np.sqrt(error * np.log1p(np.exp(a)))
+        sigma = np.sqrt(error * np.log1p(np.exp(a if a > 0 else a * np.sqrt(1 + a**2 / 4))))
     return coef, covariance, mean, intercept, sigma
 
 
@@ -117,7 +125,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None):
 @with_and_without
 @pytest.mark.parametrize("d", [1, 4])
 def test_parameters_are_those_of_the_definition_and_are_inverted(prior, reports, intercept, d):
-    options = {} if prior.sigma_scale else {"slope": 0.4, "centre": 0.3}
+    options = options_of(prior)
     probe = Probe(prior, d, intercept, reports, **options)
     theta = points(probe)
     point = probe.coordinates.expand(theta)
@@ -141,7 +149,7 @@ def test_parameters_are_those_of_the_definition_and_are_inverted(prior, reports,
 @with_and_without
 @pytest.mark.parametrize("d", [1, 3])
 def test_prior_of_the_natural_parameters_does_not_depend_on_the_reports(prior, reports, intercept, d):
-    probe = Probe(prior, d, intercept, reports)
+    probe = Probe(prior, d, intercept, reports, **options_of(prior))
     theta = points(probe, 6)
     np.testing.assert_allclose(np.diff(probe.log_density(theta)), np.diff(prior(probe, theta)), rtol=1e-6, atol=1e-6)
 
@@ -151,7 +159,7 @@ def test_prior_of_the_natural_parameters_does_not_depend_on_the_reports(prior, r
 @with_and_without
 @pytest.mark.parametrize("d", [1, 4])
 def test_gradient_matches_finite_differences(prior, reports, intercept, d):
-    options = {} if prior.sigma_scale else {"slope": 0.4, "centre": 0.3}
+    options = options_of(prior)
     probe = Probe(prior, d, intercept, reports, slopes=2.0, **options)
     # At the first point eigenvalues of the covariance are equal without reports.
     theta = np.vstack([probe.initial(), points(probe), points(probe, 2, size=2.0)])
@@ -162,14 +170,16 @@ def test_gradient_matches_finite_differences(prior, reports, intercept, d):
 
 
 def test_residual_variance_far_below_zero_has_a_density_and_a_gradient():
-    """There the density with respect to the coordinate a decreases as exp(a / 2)."""
+    """There the density with respect to w(a) decreases as exp(w / 2), and w as -a^2 / 2 - 1."""
     probe = Probe(PRIORS["auto"], 2, False, "little")
     theta = np.repeat(points(probe, 1), 4, axis=0)
     place = probe.coordinates.pieces[4].start
     theta[:, place] = -29.0, -31.0, -100.0, -800.0
     value, gradient = probe._within_bounds(probe._evaluate, theta, True)
-    np.testing.assert_allclose(np.diff(value), np.diff(theta[:, place]) / 2, rtol=1e-9)
-    np.testing.assert_allclose(gradient[:, place], 0.5, rtol=1e-9)
+    argument = probe.coordinates.expand(theta).argument
+    expected = -(argument**2) / 4 + np.log(-argument)
+    np.testing.assert_allclose(np.diff(value), np.diff(expected), rtol=1e-4)
+    np.testing.assert_allclose(gradient[:, place], -argument / 2 + 1 / argument, rtol=1e-4)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -208,6 +218,25 @@ def test_conversion_between_coordinates_of_other_reports_and_priors(prior, inter
         there = one.coordinates.convert(converted, other.coordinates)
         back = one.coordinates.convert(other.coordinates.convert(there, one.coordinates), other.coordinates)
         np.testing.assert_allclose(back, there, rtol=1e-6, atol=1e-7)
+
+
+def test_stretch_of_coefficients():
+    """Sizes below the start stay as they are, all are inverted, and the Jacobian is that of the map."""
+    stretch, covariance = Stretch(1.2, 3.0), np.array([[0.5, 0.2], [0.2, 0.3]])
+
+    def stretched(vector):
+        return vector * np.exp(stretch.logarithm(np.sqrt(vector @ covariance @ vector))[0])
+
+    sizes = np.array([0.0, 1.0, 1.2, 1.3, 2.0, 50.0])
+    factors = np.exp(stretch.logarithm(sizes)[0])
+    np.testing.assert_allclose(factors[:5], np.exp([0.0, 0.0, 0.0, 0.015, 0.96]))
+    assert factors[5] == pytest.approx(np.exp(30))
+    np.testing.assert_allclose(stretch.inverse((sizes * factors)[1:]), sizes[1:], rtol=1e-12)
+    for vector in np.array([[0.3, 0.4], [2.5, -1.0], [100.0, 0.0]]):
+        jacobian = np.column_stack([(stretched(vector + step) - stretched(vector - step)) / 2e-6
+                                    for step in 1e-6 * np.eye(2)])
+        found = stretch.log_jacobian(np.sqrt(vector @ covariance @ vector), 2)[0]
+        assert found == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-5)
 
 
 def test_conversion_takes_the_most_likely_scale_of_the_coefficients():
