@@ -34,6 +34,25 @@ def unbend(w):
     return w * np.sqrt(2 / (1 + np.hypot(1, w)))
 
 
+def bend_negative(x):
+    """Return w(x) where x is negative and x elsewhere, with the same derivatives as ``bend``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models._normal_tails import bend_negative
+    >>> bend_negative(np.array([-2.0, 3.0]))[0].round(3)
+    array([-2.828,  3.   ])
+    """
+    w, slope, relative = bend(np.minimum(x, 0.0))
+    return w + np.maximum(x, 0.0), slope, relative
+
+
+def unbend_negative(w):
+    """Return the inverse of the first value of ``bend_negative``."""
+    return unbend(np.minimum(w, 0.0)) + np.maximum(w, 0.0)
+
+
 def inverse_softplus(values):
     """Return a with log(1 + exp(a)) equal to positive values.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skldp.models._normal_tails import bend, inverse_softplus, unbend
+from skldp.models._normal_tails import bend_negative, inverse_softplus, unbend_negative
 from skldp.models.regression._covariance import (
     T_FREEDOM,
     CovarianceCoordinates,
@@ -180,8 +180,7 @@ class RegressionCoordinates:
             theta[:, constant] = ((intercept - point.intercept) * np.sqrt(point.intercept_precision))[:, None]
         if priors.sigma_scale is not None:
             argument = inverse_softplus(np.maximum(sigma**2, _TINY) / self.variance_error)
-            argument = unbend(np.minimum(argument, 0.0)) + np.maximum(argument, 0.0)
-            theta[:, residual] = (argument - self.expand(theta).argument)[:, None]
+            theta[:, residual] = (unbend_negative(argument) - self.expand(theta).argument)[:, None]
         return theta
 
 
@@ -223,8 +222,7 @@ class RegressionPoint:
             explained = np.vecdot(self.values, self.rotated_coef**2)
             left = coordinates.variance_share * (coordinates.variance - explained) / coordinates.variance_error
             self.argument = left + sigma[:, 0]  # a
-            self.bent, self.bent_slope, self.bent_bend = bend(np.minimum(self.argument, 0.0))
-            self.bent = self.bent + np.maximum(self.argument, 0.0)  # w(a)
+            self.bent, self.bent_slope, self.bent_bend = bend_negative(self.argument)  # w(a), w', w'' / w'
             self.sigma = np.sqrt(coordinates.variance_error * np.logaddexp(0.0, self.bent))
 
     def _expand_coef(self, target, log_scale):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skldp.models._normal_tails import bend, unbend
+from skldp.models._normal_tails import bend, bend_negative, unbend, unbend_negative
 
 T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
 # Prior of the scales: deviations from the common scale, and standard deviation of the logarithm of that scale.
@@ -48,7 +48,7 @@ class CovarianceCoordinates:
     --------
     >>> import numpy as np
     >>> from skldp.models.regression._covariance import CovarianceCoordinates, HalfNormalScales
-    >>> coordinates = CovarianceCoordinates(2, HalfNormalScales(2, 0.5), eta=2.0)
+    >>> coordinates = CovarianceCoordinates(2, HalfNormalScales(2, 1.0), eta=2.0)
     >>> point = coordinates.expand(np.array([[np.log(2.0), 0.0, 0.0]]))
     >>> point.covariance[0]
     array([[4., 0.],
@@ -131,28 +131,34 @@ class _CovariancePoint:
 
 
 class HalfNormalScales:
-    """Logarithms of independent half-normal scales, which are their own coordinates.
+    r"""Logarithms of independent half-normal scales.
 
     Parameters
     ----------
     n_features : int
         Number d of scales.
     std : float
-        Scale of the half-normal distribution.
+        Scale s of the half-normal distribution.
+
+    Notes
+    -----
+    :math:`\tau = se^{w(x)}` with w of ``bend_negative``, so that small scales have the tail of a normal distribution. The
+    log-density is :math:`\sum(w - e^{2w}/2 + \log w')`.
     """
 
     def __init__(self, n_features, std):
-        self.n_params, self.std = n_features, std
+        self.n_params, self.log_std = n_features, np.log(std)
 
     def expand(self, theta):
         """Return the log scales at coordinates of shape (n_walkers, n_params), with their log-prior and pull-back."""
-        squares = (np.exp(theta) / self.std) ** 2
-        return ScalePoint(theta, (theta - 0.5 * squares).sum(axis=1), lambda by_log_scales: by_log_scales + 1 - squares)
+        bent, slope, relative = bend_negative(theta)
+        squares = np.exp(2 * bent)
+        return ScalePoint(self.log_std + bent, (bent - 0.5 * squares + np.log(slope)).sum(axis=1),
+                          lambda by_log_scales: slope * (by_log_scales + 1 - squares) + relative)
 
-    @staticmethod
-    def coordinates(log_scales):
+    def coordinates(self, log_scales):
         """Return the coordinates of log scales."""
-        return log_scales
+        return unbend_negative(log_scales - self.log_std)
 
 
 class LearnedScales:

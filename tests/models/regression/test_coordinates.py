@@ -13,7 +13,7 @@ from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._stretch import Stretch
 from skldp.protocols import LabelMomentProtocol, LabelRecordProtocol, MomentProtocol, RecordProtocol
 from tests.models.regression.priors import Prior, differences
-from tests.models.regression.test_covariance import covariance_of, log_scales_of
+from tests.models.regression.test_covariance import covariance_of, half_normal_log_scales_of, log_scales_of
 
 PRIORS = {
     "auto": Prior(0.25, sigma_scale=0.5),
@@ -87,6 +87,8 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
     if prior.covariance_scale is None:
         variances = np.diag(reported.covariance)[:-1]
         logs = log_scales_of(logs, 0.5 * np.log(variances), 2 * variances.mean() ** 2 * reported.cross_information)
+    else:
+        logs = half_normal_log_scales_of(logs, prior.covariance_scale)
     covariance = covariance_of(np.exp(logs), rows, pivot_order(reported.covariance[:-1, :-1]))
     mean, target = None, reported.second[:-1, -1] / slope
     if probe.coordinates.has_intercept:

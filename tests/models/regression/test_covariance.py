@@ -26,6 +26,11 @@ def covariance_of(scales, rows, order):
     return covariance
 
 
+def half_normal_log_scales_of(theta, std):
+    """Return the logarithms of half-normal scales from the definition of their coordinates."""
+    return np.log(std) + np.array([x if x > 0 else x * np.sqrt(1 + x**2 / 4) for x in theta])
+
+
 def log_scales_of(theta, estimate, information):
     """Return learned log scales from the definition of their coordinates: residuals, and the log spread."""
     d, centre = len(estimate), np.log(0.5 / np.sqrt(len(estimate)))
@@ -47,7 +52,7 @@ def test_covariance_is_that_of_the_definition_and_is_inverted(order):
     coordinates = CovarianceCoordinates(d, HalfNormalScales(d, 0.5), 2.0, np.array(order))
     theta = np.random.default_rng(d).normal(size=(4, coordinates.n_params))
     covariance = coordinates.expand(theta).covariance
-    expected = [covariance_of(np.exp(row[:d]), row[d:], order) for row in theta]
+    expected = [covariance_of(np.exp(half_normal_log_scales_of(row[:d], 0.5)), row[d:], order) for row in theta]
     np.testing.assert_allclose(covariance, expected, rtol=1e-12)
     np.testing.assert_allclose(coordinates.coordinates(covariance), theta, rtol=1e-9)
 
@@ -123,9 +128,13 @@ def test_prior_of_learned_scales(d, information):
 
 
 def test_prior_of_half_normal_scales():
-    logs = np.random.default_rng(0).normal(-1.0, 0.5, size=(6, 3))
-    expected = [Prior(1.0, covariance_scale=0.3).log_scales(row, 0.0) for row in logs]
-    np.testing.assert_allclose(np.diff(HalfNormalScales(3, 0.3).expand(logs).log_prior), np.diff(expected), rtol=1e-9)
+    """The density of the coordinates is that of log scales times the Jacobian, by differences."""
+    theta, expected = np.random.default_rng(0).normal(-0.5, 1.0, size=(6, 3)), []
+    for row in theta:
+        above, below = (half_normal_log_scales_of(row + step, 0.3) for step in (1e-5, -1e-5))
+        density = Prior(1.0, covariance_scale=0.3).log_scales(half_normal_log_scales_of(row, 0.3), 0.0)
+        expected.append(density + np.log((above - below) / 2e-5).sum())
+    np.testing.assert_allclose(np.diff(HalfNormalScales(3, 0.3).expand(theta).log_prior), np.diff(expected), rtol=1e-7)
 
 
 def test_deviations_of_scales_have_a_multivariate_t_distribution():
