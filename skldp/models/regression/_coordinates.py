@@ -86,9 +86,12 @@ class RegressionCoordinates:
     Given :math:`\Sigma`, the mean m and the scale s, coefficients are nearly normal: the prior has the precision
     :math:`K/(gs)^2`, and the reports determine :math:`\Sigma\theta` with an inverse variance :math:`c^2`. So
 
-    .. math:: P = \frac{K}{g^2s^2} + c^2\Sigma^2, \qquad \theta = P^{-1}c^2\Sigma(b - \bar ym) + P^{-1/2}z,
+    .. math:: P = \frac{K}{g^2s^2} + u\Sigma + c^2\Sigma^2, \qquad \theta = P^{-1}c^2\Sigma(b - \bar ym) + P^{-1/2}z,
 
-    and z is nearly standard normal for few and many reports, also if :math:`\Sigma` is nearly singular. K, P and
+    and z is nearly standard normal for few and many reports, also if :math:`\Sigma` is nearly singular. There the
+    reports tell little of :math:`\Sigma\theta`, but a line explains no more than the variance V of y:
+    :math:`\theta^T\Sigma\theta \le V`, hence :math:`u = w_\sigma/(V + 2e)` with :math:`w_\sigma = c_\sigma^2e^2`
+    (see below), which limits coefficients that the prior does not. K, P and
     :math:`\Sigma` have the same eigenvectors, so that all of this takes one eigendecomposition of :math:`\Sigma`. The
     same is done for the mean, with the precision :math:`p = 1/s_m^2 + c_m^2`, and for the intercept given
     :math:`\theta` and m, with a constant precision :math:`q = 1/s_\alpha^2 + c_\alpha^2`:
@@ -118,10 +121,12 @@ class RegressionCoordinates:
         self.centre_information = slope**2 * reported.response_information
         self.mean_information = reported.mean_information
         self.variance = _clip(reported.covariance[-1, -1], reported.cross_information)  # V
+        self.line_information = 0.0
         if priors.sigma_scale is not None:
             information = 0.5 * reported.cross_information  # svec multiplies off the diagonal by the root of two
             self.variance_error = (priors.sigma_scale**-4.0 + information) ** -0.5  # e
             self.variance_share = self.variance_error**2 * information
+            self.line_information = self.variance_share / (max(self.variance, 0.0) + 2 * self.variance_error)  # u
         self.n_features = d = len(self.cross)
         covariance = reported.covariance[:-1, :-1]
         self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), priors.lkj_eta,
@@ -233,7 +238,8 @@ class RegressionPoint:
         self.inverse_square = np.exp(-2 * self.log_scale)[:, None] / priors.coef_scale**2  # 1 / (g s)^2
         self.k_values = priors.explained_weight * np.abs(self.values) + priors.ridge  # eigenvalues of K
         self.prior_precision = self.inverse_square * self.k_values
-        self.precision = self.prior_precision + information * (self.values**2 + _LEAST)  # eigenvalues of P
+        self.precision = self.prior_precision + information * (self.values**2 + _LEAST)
+        self.precision += self.coordinates.line_information * np.abs(self.values)  # eigenvalues of P
         self.root = np.sqrt(self.precision)
         self.rotated_z, self.rotated_target = self.rotated(self.z), self.rotated(target)
         self.rotated_mean = information * self.values * self.rotated_target / self.precision
@@ -331,7 +337,8 @@ class RegressionPoint:
         :math:`c^2(A - c^2\lambda_i\lambda_j)/(\pi_i\pi_j)` for :math:`c^2P^{-1}\Sigma`.
         """
         information, root, values = self.coordinates.cross_information, self.root, self.values
-        slope = self.inverse_square * self.priors.explained_weight  # B
+        prior_slope = self.inverse_square * self.priors.explained_weight
+        slope = prior_slope + self.coordinates.line_information  # B
         constant = self.inverse_square * self.priors.ridge + information * _LEAST  # A
         by_coef = self.rotated(by_coef) - self.prior_precision * self.rotated_coef
         by_line, by_size = self._pull_back_stretch(by_coef)
@@ -342,7 +349,7 @@ class RegressionPoint:
         by_matrix = by_root * by_line[:, :, None] * self.rotated_z[:, None, :]
         product = constant[:, :, None] - information * values[:, :, None] * values[:, None, :]
         by_matrix += information * product / roots**2 * by_line[:, :, None] * self.rotated_target[:, None, :]
-        by_matrix -= 0.5 * slope[:, :, None] * self.rotated_coef[:, :, None] * self.rotated_coef[:, None, :]
+        by_matrix -= 0.5 * prior_slope[:, :, None] * self.rotated_coef[:, :, None] * self.rotated_coef[:, None, :]
         by_matrix += (0.5 * by_size)[:, None, None] * self.rotated_line[:, :, None] * self.rotated_line[:, None, :]
         by_values = 0.5 * (self.priors.explained_weight / self.k_values
                            - (slope + 2 * information * values) / self.precision)

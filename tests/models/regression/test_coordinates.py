@@ -102,6 +102,10 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
     log_scale = rest[len(rest) - 1 - learned_mean] if prior.explained else 0.0
     information = slope**2 * reported.cross_information * covariance @ covariance
     precision = prior.precision(covariance) / (prior.coef_scale * np.exp(log_scale)) ** 2 + information
+    if prior.sigma_scale is not None:
+        error = 1 / np.sqrt(prior.sigma_scale**-4.0 + reported.cross_information / 2)
+        variance = reported.second[-1, -1] - reported.mean[-1] ** 2
+        precision += error**2 * reported.cross_information / 2 / (variance + 2 * error) * covariance
     target = slope**2 * reported.cross_information * covariance @ target
     coef = np.linalg.inv(precision) @ target + np.linalg.inv(linalg.sqrtm(precision)) @ z
     if stretch is not None:
