@@ -13,8 +13,10 @@ _ROUNDS = 20
 _MOST_EXPLAINED = 0.785  # of the largest variance of y, that of a line without error
 
 
-def logistic_coordinates(protocol, has_intercept, prior, reported):
+def logistic_coordinates(protocol, has_intercept, prior, reported, moments_alone=False):
     r"""Return the coordinates of a logistic model, with its priors.
+
+    If moments of the labels are all that is reported, large coefficients are stretched.
 
     Notes
     -----
@@ -34,7 +36,8 @@ def logistic_coordinates(protocol, has_intercept, prior, reported):
         variance = explained / slope**2
         centre = 2 * np.arctanh(mean) * np.sqrt(1 + np.pi * variance / 8)
         slope = float(tanh_means(np.full(1, centre), np.full(1, variance))[1, 0])
-    return RegressionCoordinates(priors, has_intercept, reported, slope, centre, _stretch(reported, slope, limit))
+    return RegressionCoordinates(priors, has_intercept, reported, slope, centre,
+                                 _stretch(reported, slope, limit) if moments_alone else None)
 
 
 def _stretch(reported, slope, limit):

@@ -46,8 +46,8 @@ class LogisticMomentModel(RegressionModel):
         protocol = aggregate.protocol
         likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], protocol.n_features)
-        super().__init__(likelihoods, logistic_coordinates(protocol, protocol.has_intercept, prior, self.reported),
-                         Units(protocol.data_norm))
+        coordinates = logistic_coordinates(protocol, protocol.has_intercept, prior, self.reported, moments_alone=True)
+        super().__init__(likelihoods, coordinates, Units(protocol.data_norm))
         self.weights = protocol.y_weight, protocol.intercept_weight
 
     @cached_property
