@@ -272,8 +272,8 @@ def _starting_positions(model, normal, n_starts, rng):
 def _collect(chains, route, n_draws):
     """Sample in blocks until the stop rule holds or ``n_draws`` is reached.
 
-    The rule includes the R-hat of the log-density: if it mixes slowly, walkers may not have been in the tails yet, although every
-    parameter looks stationary. Returns the draws, their diagnostics and the path of the last block.
+    The rule includes the R-hat of the log-density: if it mixes slowly, walkers may not have been in the tails yet,
+    although every parameter looks stationary. Returns the draws, their diagnostics and the path of the last block.
     """
     blocks: list[dict] = []
     n_done, size = 0, min(route.first_block, n_draws)

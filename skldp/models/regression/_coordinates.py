@@ -105,9 +105,9 @@ class RegressionCoordinates:
     .. math:: \sigma^2 = e\log(1 + e^{w(a)}), \qquad a = e c_\sigma^2(V - \theta^T\Sigma\theta) + z_\sigma,
 
     which is nearly ea where the line leaves much of the variance unexplained; w(a) is a for positive a, and for
-    negative a it gives small variances the tail of a normal distribution (``skldp.models._normal_tails``). Learned scales are
-    coordinates as well: :math:`\log s`, and :math:`\log s_m` in prior standard deviations. The remaining ones are those
-    of :class:`CovarianceCoordinates`.
+    negative a it gives small variances the tail of a normal distribution (``skldp.models._normal_tails``). Learned
+    scales are coordinates as well: :math:`\log s`, and :math:`\log s_m` in prior standard deviations. The remaining
+    ones are those of :class:`CovarianceCoordinates`.
     """
 
     def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None):

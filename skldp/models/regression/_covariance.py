@@ -142,8 +142,8 @@ class HalfNormalScales:
 
     Notes
     -----
-    :math:`\tau = se^{w(x)}` with w of ``bend_negative``, so that small scales have the tail of a normal distribution. The
-    log-density is :math:`\sum(w - e^{2w}/2 + \log w')`.
+    :math:`\tau = se^{w(x)}` with w of ``bend_negative``, so that small scales have the tail of a normal distribution.
+    The log-density is :math:`\sum(w - e^{2w}/2 + \log w')`.
     """
 
     def __init__(self, n_features, std):

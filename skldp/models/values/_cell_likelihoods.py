@@ -46,23 +46,23 @@ class SquareWaveLikelihood(CellLikelihood):
     """
 
     def __init__(self, family, protocol, counts):
-        super().__init__(family, protocol, counts)
-        self.mechanism = mechanism = protocol.randomizer
+        occupied = np.flatnonzero(counts)
+        super().__init__(family, protocol, counts[occupied])
+        mechanism = protocol.randomizer
         lower, upper = mechanism.bounds
-        self.edges = lower + (np.arange(mechanism.n_levels) + 0.5) * (upper - lower) / mechanism.n_levels
+        n_levels, first = mechanism.n_levels, occupied - mechanism.n_near
+        # Points of the grid at either end of a window; C is 0 left of the grid and 1 from its last point on.
+        points = np.unique(np.concatenate([occupied[occupied < n_levels], first[first >= 0]]))
+        self.edges = lower + (points + 0.5) * (upper - lower) / n_levels
+        self.ends = np.where(occupied < n_levels, 1 + np.searchsorted(points, occupied), len(points) + 1)
+        self.starts = np.where(first >= 0, 1 + np.searchsorted(points, first), 0)
         self.near = mechanism.near_probability / mechanism.n_near
         self.far = (1 - mechanism.near_probability) / mechanism.n_levels
 
     def log_probabilities(self, values):
         """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
-        cdf = self.family.cdf(self.edges, values)
-        margin = self.mechanism.n_near
-        # C is 0 left of the grid and 1 from its last point on, so a window beyond the grid needs no special case.
-        extended = np.empty((len(cdf), self.mechanism.n_levels + 2 * margin))
-        extended[:, :margin] = 0.0
-        extended[:, margin:margin + cdf.shape[1]] = cdf
-        extended[:, margin + cdf.shape[1]:] = 1.0
-        probability = extended[:, margin:] - extended[:, :-margin]
+        cdf = np.pad(self.family.cdf(self.edges, values), ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
+        probability = cdf.take(self.ends, axis=1) - cdf.take(self.starts, axis=1)
         probability *= self.near - self.far
         probability += self.far
         if self.far == 0:
