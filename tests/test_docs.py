@@ -43,7 +43,7 @@ def test_reference_lists_exactly_the_public_names():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
-def test_examples_on_documentation_pages_run(page, tmp_path, monkeypatch):
+def test_examples_on_documentation_pages_run(page, tmp_path, monkeypatch, no_older_workers):
     monkeypatch.chdir(tmp_path)  # examples may write files
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=options, encoding="utf-8")

@@ -34,6 +34,7 @@ from skldp.privacy import Ledger
 from skldp.protocols._description import KINDS
 from tests.test_common import ESTIMATORS, TRANSFORMERS
 
+pytestmark = pytest.mark.usefixtures("no_older_workers")
 rng = np.random.default_rng(0)
 X = rng.uniform(-0.5, 0.5, size=(120, 3))
 y = np.clip(X @ [0.5, -0.2, 0.1] + 0.1 * rng.normal(size=120), -1, 1)

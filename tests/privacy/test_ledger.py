@@ -18,6 +18,7 @@ from skldp.privacy import _ledger as accounts
 from skldp.privacy._spending import counting, one_call, spend
 from skldp.protocols import ValueProtocol
 
+pytestmark = pytest.mark.usefixtures("no_older_workers")
 ROWS = np.arange(12.0).reshape(6, 2)
 needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 quiet_fork = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
