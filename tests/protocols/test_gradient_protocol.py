@@ -204,7 +204,7 @@ def delta_from_means(cls):
     With an intercept, the gradient of the record (1, 0) has length 1.41 before clipping, and the sign of the response.
     """
     protocol = cls(**{**WORST, "fit_intercept": True}, delta=1e-5)
-    client, X = GradientClient(protocol), np.tile([1.0, 0.0], (50_000, 1))
+    client, X = GradientClient(protocol), np.tile([1.0, 0.0], (200_000, 1))
     reports = (client.gradient(protocol.start(), X, np.full(len(X), y)) for y in (1e300, -1e300))
     one, other = (part @ np.array([1.0, 0.0, 1.0]) / math.sqrt(2) for part in reports)
     sigma = np.concatenate([one - one.mean(), other - other.mean()]).std()
@@ -219,8 +219,8 @@ def test_audit_of_the_sphere_end_to_end():
 
 def test_audit_of_gaussian_noise_end_to_end():
     assert delta_from_means(GradientProtocol) <= 1e-5
-    assert delta_from_means(QuietProtocol) > 1e-5
-    assert delta_from_means(WideProtocol) > 1e-5
+    assert delta_from_means(QuietProtocol) > 2e-5
+    assert delta_from_means(WideProtocol) > 2e-5
 
 
 @pytest.mark.parametrize("changes, message", [
