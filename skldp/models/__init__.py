@@ -5,13 +5,16 @@ from skldp.models.categories._model import HistogramModel, SurrogateHistogramMod
 from skldp.models.regression._linear import LinearModel
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.values._density import DensityModel
 from skldp.models.values._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
+from skldp.models.values._grid import ValueGrid
 from skldp.models.values._lemma import log_noisy_marginal
 from skldp.models.values._model import UnivariateModel
 from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, ScipyPrior
 
 __all__ = [
     "BetaPrior",
+    "DensityModel",
     "ExponentialFamily",
     "GammaPrior",
     "GaussianFamily",
@@ -27,6 +30,7 @@ __all__ = [
     "ScipyPrior",
     "SurrogateHistogramModel",
     "UnivariateModel",
+    "ValueGrid",
     "histogram_model",
     "log_noisy_marginal",
 ]

@@ -1,0 +1,123 @@
+"""Coordinates of a log-density whose deviations from a normal one have a prior of unknown scale."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+N_NORMAL = 2  # coefficients of the normal density, which come first
+# Prior of the logarithm of the scale tau, the standard deviation of deviations of the log-density: between 0.17 and 24
+# with a probability of 90 %.
+_MEAN, _STD = math.log(2.0), 1.5
+_LARGEST = 12.0  # standard deviations of the prior; beyond them the scale would overflow
+# Standard deviation of c, wide enough for a normal density whose standard deviation is 4 % of the range.
+NORMAL_SCALE = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Coefficients at coordinates, and what their derivatives need."""
+
+    normal: np.ndarray  # c
+    deviations: np.ndarray  # a
+    std: np.ndarray  # s
+    shrinkage: np.ndarray  # d log s / d log tau
+    scale: np.ndarray  # tau, shape (n_walkers, 1)
+
+    @property
+    def coefficients(self):
+        """All coefficients of the log-density, (c, a)."""
+        return np.concatenate([self.normal, self.deviations], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityCoordinates:
+    r"""Map from nearly standard normal coordinates to the coefficients of a log-density, whatever the scale.
+
+    The prior is :math:`c \sim N(0, 100^2I)` for the two coefficients of the normal density, and
+    :math:`a \sim N(0, \tau^2I)` for the deviations, with :math:`\log\tau = \log 2 + 1.5t` and t standard normal. The
+    reports add a nearly quadratic term, with the information F at a pilot estimate :math:`(\hat c, \hat a)`. If a
+    changes by :math:`\delta`, the best c changes by :math:`-L\delta`, :math:`L = F_{cc}^{-1}F_{ca}`. What the reports
+    say about a alone has the information :math:`F_{aa} - F_{ac}L = U\,\mathrm{diag}(\varphi)\,U^T` and a slope b at
+    zero along the columns of U. So given :math:`\tau`, :math:`U^Ta` is nearly normal with the variances
+    :math:`s^2 = (\tau^{-2} + \varphi)^{-1}` and the means :math:`s^2b`. The coordinates are t, y and z:
+
+    .. math:: U^Ta = s^2b + sz, \qquad c = \hat c - L(a - \hat a) + F_{cc}^{-1/2}y.
+
+    The distribution of y and z is nearly the same for every :math:`\tau`, so that nothing slows walkers down where the
+    scale is small.
+
+    Parameters
+    ----------
+    normal : ndarray of shape (2,)
+        :math:`\hat c + L\hat a`.
+    root : ndarray of shape (2, 2)
+        Lower triangular root of :math:`F_{cc}^{-1}`.
+    adjustment : ndarray of shape (2, n)
+        L.
+    rotation : ndarray of shape (n, n)
+        U.
+    curvature, slope : ndarray of shape (n,)
+        :math:`\varphi` and b.
+    """
+
+    normal: np.ndarray
+    root: np.ndarray
+    adjustment: np.ndarray
+    rotation: np.ndarray
+    curvature: np.ndarray
+    slope: np.ndarray
+
+    @classmethod
+    def at(cls, coefficients, score, information):
+        """Return the coordinates for the gradient and information of the log-likelihood at a pilot estimate."""
+        c, a = coefficients[:N_NORMAL], coefficients[N_NORMAL:]
+        among = information[:N_NORMAL, :N_NORMAL] + np.eye(N_NORMAL) / NORMAL_SCALE**2
+        between = information[:N_NORMAL, N_NORMAL:]
+        adjustment = np.linalg.solve(among, between)
+        curvature, rotation = np.linalg.eigh(information[N_NORMAL:, N_NORMAL:] - between.T @ adjustment)
+        curvature = np.maximum(curvature, 0.0)
+        slope = rotation.T @ (score[N_NORMAL:] - adjustment.T @ score[:N_NORMAL]) + curvature * (rotation.T @ a)
+        return cls(c + adjustment @ a, np.linalg.cholesky(np.linalg.inv(among)), adjustment, rotation, curvature, slope)
+
+    @property
+    def n_coordinates(self):
+        """Number of coordinates (t, y, z)."""
+        return 1 + N_NORMAL + len(self.slope)
+
+    def __call__(self, theta):
+        """Return the coefficients at coordinates (t, y, z) of shape (n_walkers, n_coordinates)."""
+        t, y, z = theta[:, :1], theta[:, 1:1 + N_NORMAL], theta[:, 1 + N_NORMAL:]
+        scale = np.exp(_MEAN + _STD * np.clip(t, -_LARGEST, _LARGEST))
+        shrinkage = 1 / (1 + self.curvature * scale**2)
+        std = scale * np.sqrt(shrinkage)
+        deviations = (std**2 * self.slope + std * z) @ self.rotation.T
+        return State(self.normal - deviations @ self.adjustment.T + y @ self.root.T, deviations, std, shrinkage, scale)
+
+    def log_prior(self, theta, state):
+        """Return the logarithm of the prior density of the coordinates: of t, c and a, with the Jacobian of (c, a)."""
+        squares = (state.deviations**2).sum(axis=1) / state.scale[:, 0] ** 2
+        squares += (state.normal**2).sum(axis=1) / NORMAL_SCALE**2 + theta[:, 0] ** 2
+        return np.log(state.std).sum(axis=1) - len(self.slope) * np.log(state.scale[:, 0]) - 0.5 * squares
+
+    def gradient(self, theta, state, by_coefficient):
+        """Return the gradient of log-prior and log-likelihood by (t, y, z), from the latter's by (c, a)."""
+        by_normal = by_coefficient[:, :N_NORMAL] - state.normal / NORMAL_SCALE**2
+        precise = state.deviations / state.scale**2
+        by_deviation = by_coefficient[:, N_NORMAL:] - precise - by_normal @ self.adjustment
+        by_rotated = by_deviation @ self.rotation
+        moved = state.shrinkage * state.std * (2 * state.std * self.slope + theta[:, 1 + N_NORMAL:])
+        by_log_scale = (np.vecdot(by_rotated, moved) + state.shrinkage.sum(axis=1)
+                        + np.vecdot(state.deviations, precise) - len(self.slope))
+        by_t = (_STD * by_log_scale - theta[:, 0])[:, None]
+        return np.concatenate([by_t, by_normal @ self.root, by_rotated * state.std], axis=1)
+
+    def convert(self, theta, other):
+        """Return these coordinates of points in other ones. Further parameters, behind (t, y, z), are kept."""
+        n = self.n_coordinates
+        state = other(theta[:, :n])
+        std = state.scale / np.sqrt(1 + self.curvature * state.scale**2)
+        z = state.deviations @ self.rotation / std - std * self.slope
+        c = state.normal - self.normal + state.deviations @ self.adjustment.T
+        y = np.linalg.solve(self.root, c.T).T
+        return np.concatenate([theta[:, :1], y, z, theta[:, n:]], axis=1)
