@@ -42,7 +42,7 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
 
         - ``std`` (required), ``mean`` (default: the middle of the bounds) for :class:`LDPGaussian`; ``rate`` for
           :class:`LDPExponential` and :class:`LDPPoisson`; ``probability`` for :class:`LDPGeometric`; and ``n_features``
-          (default 1), the columns that share the budget;
+          (default 1), the columns that share the budget or the reports;
         - ``frequency`` (required) of one category for :class:`LDPHistogram`; the others share the rest equally;
         - ``feature_std`` and ``sigma`` (required), the standard deviation of every feature and of the residuals,
           ``coef`` (default 0), one number or one for each feature, and ``n_features`` (default 1) for
@@ -120,7 +120,8 @@ def plan_value(estimator, precision, parameter, assumptions):
     place = names.index(_checked_name(parameter, names))
     protocol = estimator.protocol(given.pop("n_features"))
     variances = np.diag(_inverse(_cell_information(family, protocol, _true_values(estimator, given))))
-    return precision * variances[place]
+    # Each column is in n_reported / n_features of the reports.
+    return precision * variances[place] * protocol.n_features / protocol.n_reported
 
 
 def _true_values(estimator, given):

@@ -9,7 +9,6 @@ from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.models.values._families import ExponentialFamily, GeometricFamily, PoissonFamily
 from skldp.models.values._priors import BetaPrior, GammaPrior, check_prior
-from skldp.protocols._values import ValueProtocol
 
 
 _MECHANISMS = {"square_wave": SquareWave, "laplace": Laplace}  # whose likelihoods have closed forms here
@@ -23,8 +22,8 @@ class _RateEstimator(BaseLDPDensity):
     def _protocol(self, n_features=None, labels=None):
         n_levels = self._n_levels()
         check_choice(self.mechanism, "mechanism", _MECHANISMS)
-        return ValueProtocol(epsilon=self.epsilon, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
-                             n_levels=n_levels, window=self.window, n_features=1 if n_features is None else n_features)
+        return self._value_protocol(n_features, bounds=(0.0, float(self.upper)), mechanism=self.mechanism,
+                                    n_levels=n_levels)
 
     def _n_levels(self):
         """Return the number of levels of the grid; None, the default of the mechanism, for continuous values."""
@@ -44,7 +43,7 @@ class LDPExponential(_RateEstimator):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of a client, split equally over its columns; ``inf`` for no noise.
+        Budget of a client; ``inf`` for no noise.
     upper : float, default=5.0
         Public upper bound; values are clipped to [0, upper], and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
@@ -53,7 +52,7 @@ class LDPExponential(_RateEstimator):
         Half-window of the square wave, as a fraction of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean 5/upper.
-    inference, random_state, n_jobs, progress, warm_start
+    columns, inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -79,13 +78,14 @@ class LDPExponential(_RateEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: float = 5.0, mechanism: str = "square_wave",
-                 window: float | str = "auto", rate_prior: Any = "auto", inference: Any = "mcmc",
-                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 window: float | str = "auto", columns: str = "auto", rate_prior: Any = "auto",
+                 inference: Any = "mcmc", random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
+        self.columns = columns
         self.rate_prior = rate_prior
         self.inference = inference
         self.random_state = random_state
@@ -104,7 +104,7 @@ class LDPPoisson(_CountEstimator):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of a client, split equally over its columns; ``inf`` for no noise.
+        Budget of a client; ``inf`` for no noise.
     upper : int, default=20
         Public upper bound; counts are clipped to 0 .. upper, and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
@@ -113,7 +113,7 @@ class LDPPoisson(_CountEstimator):
         Half-window of the square wave, as a fraction of the range.
     rate_prior : "auto" or (shape, rate), default="auto"
         Gamma prior of the rate; by default shape 2 with mean upper/4.
-    inference, random_state, n_jobs, progress, warm_start
+    columns, inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -139,13 +139,14 @@ class LDPPoisson(_CountEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
-                 window: float | str = "auto", rate_prior: Any = "auto", inference: Any = "mcmc",
-                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 window: float | str = "auto", columns: str = "auto", rate_prior: Any = "auto",
+                 inference: Any = "mcmc", random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
+        self.columns = columns
         self.rate_prior = rate_prior
         self.inference = inference
         self.random_state = random_state
@@ -164,7 +165,7 @@ class LDPGeometric(_CountEstimator):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of a client, split equally over its columns; ``inf`` for no noise.
+        Budget of a client; ``inf`` for no noise.
     upper : int, default=20
         Public upper bound; counts are clipped to 0 .. upper, and the model accounts for it.
     mechanism : {"square_wave", "laplace"}, default="square_wave"
@@ -173,7 +174,7 @@ class LDPGeometric(_CountEstimator):
         Half-window of the square wave, as a fraction of the range.
     probability_prior : "auto" or (a, b), default="auto"
         Beta prior of the probability; by default uniform.
-    inference, random_state, n_jobs, progress, warm_start
+    columns, inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
     Attributes
@@ -200,13 +201,14 @@ class LDPGeometric(_CountEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, upper: int = 20, mechanism: str = "square_wave",
-                 window: float | str = "auto", probability_prior: Any = "auto", inference: Any = "mcmc",
-                 random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
+                 window: float | str = "auto", columns: str = "auto", probability_prior: Any = "auto",
+                 inference: Any = "mcmc", random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
         self.upper = upper
         self.mechanism = mechanism
         self.window = window
+        self.columns = columns
         self.probability_prior = probability_prior
         self.inference = inference
         self.random_state = random_state

@@ -8,19 +8,33 @@ from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skldp._validation._parameters import check_bounds
+from skldp._validation._parameters import check_bounds, is_auto
 from skldp.analysis._planning import plan_value
 from skldp.estimators._base import BaseLDPEstimator
+from skldp.estimators._columns import like, protocol_of_width, value_protocol
 from skldp.models.values._families import GaussianFamily
 from skldp.models.values._model import UnivariateModel
 from skldp.models.values._priors import GammaPrior, NormalPrior, check_prior
-from skldp.protocols._values import ValueProtocol
+from skldp.protocols._aggregate import Aggregate
 
 _N_SCORED_DRAWS = 500  # posterior draws that a predictive density averages over
 
 
 class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
-    """Base class of the estimators of single values. Columns are independent and share the budget of a client."""
+    """Base class of the estimators of single values. Columns are independent.
+
+    A subclass has the parameters ``epsilon``, ``window`` and ``columns``.
+    """
+
+    def _value_protocol(self, n_features, **options):
+        """Return the protocol for a number of columns (None is 1), with further fields of :class:`ValueProtocol`."""
+        return value_protocol(self.columns, n_features, epsilon=self.epsilon, window=self.window, **options)
+
+    def _protocol_of(self, reports):
+        if not isinstance(reports, Aggregate):
+            return protocol_of_width(self._protocol, reports.shape[1])
+        expected = super()._protocol_of(reports)
+        return like(expected, reports.protocol) if is_auto(self.columns) else expected
 
     def _family(self):
         raise NotImplementedError
@@ -80,7 +94,7 @@ class LDPGaussian(BaseLDPDensity):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of a client, split equally over its columns; ``inf`` for no noise.
+        Budget of a client; ``inf`` for no noise.
     bounds : tuple of float, default=(-5, 5)
         Public interval; values are clipped to it, and the model accounts for the clipping.
     mechanism : {"square_wave", "laplace", "gaussian"}, default="square_wave"
@@ -91,6 +105,11 @@ class LDPGaussian(BaseLDPDensity):
         Failure probability of the guarantee; for Gaussian noise only.
     window : "auto" or float, default="auto"
         Half-window of the square wave, as a fraction of the range.
+    columns : {"auto", "split", "sample"}, default="auto"
+        How clients with several columns report: all of them, each with an equal share of the budget ("split"), or one,
+        which the client draws by a uniform coin, with the whole budget ("sample"). "auto" takes the one that needs
+        fewer people: "sample" if epsilon is below :math:`5.3\sqrt k` for k columns and the square wave, and always for
+        the other mechanisms.
     mean_prior : "auto" or (location, scale), default="auto"
         Normal prior of the mean; by default the midpoint and half the range.
     std_prior : "auto" or (shape, rate), default="auto"
@@ -117,7 +136,7 @@ class LDPGaussian(BaseLDPDensity):
         Budget that each client spent.
     n_reports_, n_rejected_ : int
         Number of reports used, and of reports dropped as invalid.
-    protocol_ : ValueProtocol
+    protocol_ : ValueProtocol or SampledValueProtocol
         The public description of the collection.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -145,7 +164,7 @@ class LDPGaussian(BaseLDPDensity):
 
     def __init__(self, *, epsilon: float = 1.0, bounds: tuple[float, float] = (-5, 5),
                  mechanism: str = "square_wave", delta: float = 1e-5, window: float | str = "auto",
-                 mean_prior: Any = "auto", std_prior: Any = "auto", inference: Any = "mcmc",
+                 columns: str = "auto", mean_prior: Any = "auto", std_prior: Any = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
@@ -153,6 +172,7 @@ class LDPGaussian(BaseLDPDensity):
         self.mechanism = mechanism
         self.delta = delta
         self.window = window
+        self.columns = columns
         self.mean_prior = mean_prior
         self.std_prior = std_prior
         self.inference = inference
@@ -164,8 +184,7 @@ class LDPGaussian(BaseLDPDensity):
     _plan = staticmethod(plan_value)
 
     def _protocol(self, n_features=None, labels=None):
-        return ValueProtocol(epsilon=self.epsilon, delta=self.delta, bounds=self.bounds, mechanism=self.mechanism,
-                             window=self.window, n_features=1 if n_features is None else n_features)
+        return self._value_protocol(n_features, delta=self.delta, bounds=self.bounds, mechanism=self.mechanism)
 
     def _family(self):
         lower, upper = check_bounds(self.bounds)

@@ -40,6 +40,10 @@ class ValueProtocol(Protocol):
     n_features : int, default=1
         Number of values of a client.
 
+    See Also
+    --------
+    SampledValueProtocol : Each client sends one of its values, with its whole budget.
+
     Examples
     --------
     >>> from skldp.protocols import Protocol, ValueProtocol
@@ -86,10 +90,20 @@ class ValueProtocol(Protocol):
         """Number of integers in a report."""
         return self.n_features
 
+    @property
+    def n_reported(self) -> int:
+        """Number of values in a report, which share the budget."""
+        return self.n_features
+
+    @property
+    def report_dtype(self):
+        """Integer dtype of reports."""
+        return self.randomizer.report_dtype
+
     @cached_property
     def randomizer(self):
         """Mechanism that randomises one value."""
-        return self._scheme.mechanism(self, split_budget(self.epsilon, self.n_features))
+        return self._scheme.mechanism(self, split_budget(self.epsilon, self.n_reported))
 
     @property
     def midpoint(self) -> float:
@@ -124,14 +138,26 @@ class ValueProtocol(Protocol):
 
     def _possible(self, tally):
         shape = self.n_features, self.cells.n_cells
-        if tally.sums.shape != shape or tally.sums.dtype != np.int64:
+        if tally.sums.shape != shape or tally.sums.dtype != np.int64 or (tally.sums < 0).any():
             return False
-        return bool((tally.sums >= 0).all() and (tally.sums.sum(axis=1, dtype=object) == tally.n_reports).all())
+        return bool(self._possible_totals(tally.sums.sum(axis=1, dtype=object), tally.n_reports))
+
+    def _possible_totals(self, totals, n_reports):
+        """Whether the columns can have these numbers of values, as Python integers."""
+        return (totals == n_reports).all()
+
+    def reported(self, reports):
+        """Return the noisy values in valid reports, shape (n, n_reported)."""
+        return reports
+
+    def _by_column(self, reports):
+        """Iterate over the noisy values of each column."""
+        return reports.T
 
     def _tally(self, reports):
         counts = np.empty((self.n_features, self.cells.n_cells), dtype=np.int64)
-        for column in range(self.n_features):
-            counts[column] = _count(self.cells, reports[:, column])
+        for column, values in enumerate(self._by_column(reports)):
+            counts[column] = _count(self.cells, values)
         return Tally(len(reports), counts)
 
 

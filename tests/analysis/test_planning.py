@@ -171,12 +171,13 @@ def _expected_likelihood(protocol, joint, n):
 
 
 def test_less_width_more_confidence_or_more_privacy_needs_more_reports():
-    def plan(epsilon=1.0, width=0.1, level=0.9, **options):
-        return required_reports(LDPGaussian(epsilon=epsilon), width, level=level, std=1.0, **options)
+    def plan(epsilon=1.0, width=0.1, level=0.9, columns="split", **options):
+        return required_reports(LDPGaussian(epsilon=epsilon, columns=columns), width, level=level, std=1.0, **options)
 
     assert plan(width=0.05) == pytest.approx(4 * plan(), rel=1e-3)
     assert plan(level=0.99) > plan() < plan(epsilon=0.5)
     assert plan(n_features=2) == plan(epsilon=0.5)
+    assert plan(n_features=2, columns="sample") == pytest.approx(2 * plan(), abs=2)
     assert plan(width=1e3) == 1
 
 

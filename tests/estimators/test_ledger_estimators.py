@@ -115,8 +115,8 @@ def test_every_protocol_is_counted():
         options = {"classes": (0, 1)} if "classes" in inspect.signature(kind).parameters else {}
         protocol = kind(epsilon=0.5, **options)
         with Ledger() as spent:
-            protocol.privatize([[0.0]] * 3, [0, 1, 1])
-            protocol.privatize([[0.0]] * 2, [0, 0])
+            protocol.privatize([[0.0] * protocol.n_features] * 3, [0, 1, 1])
+            protocol.privatize([[0.0] * protocol.n_features] * 2, [0, 0])
         assert (spent.largest, spent.upper) == (1.0, 1.0), kind
 
 

@@ -16,6 +16,7 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    SampledValueProtocol,
     ValueProtocol,
 )
 
@@ -49,14 +50,14 @@ class Case:
         if self.kind is CategoryProtocol:
             rows = np.array(protocol.categories, dtype=object).reshape(len(protocol.categories), -1)
             return read_only(rows[rng.integers(len(rows), size=N_RECORDS)])
-        bounds = protocol.bounds if self.kind is ValueProtocol else (-1.0, 1.0)
+        bounds = protocol.bounds if issubclass(self.kind, ValueProtocol) else (-1.0, 1.0)
         return read_only(rng.uniform(*bounds, size=(N_RECORDS, protocol.n_features)))
 
     @cached_property
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if self.kind in (ValueProtocol, CategoryProtocol):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)])
@@ -66,6 +67,12 @@ class Case:
     def reports(self):
         """Reports of the records, from a fixed seed."""
         return read_only(simulate(self.protocol, self.X, self.y))
+
+    @property
+    def report_dtype(self):
+        """Integer dtype of the reports."""
+        has_own = issubclass(self.kind, ValueProtocol)
+        return self.protocol.report_dtype if has_own else self.protocol.randomizer.report_dtype
 
     def aggregate(self, reports, on_invalid="raise"):
         options = {"keep_rows": True} if self.keep_rows else {}
@@ -104,6 +111,10 @@ CASES = {
     "gaussian": Case(ValueProtocol, {"delta": 1e-5, "mechanism": "gaussian"}),
     "gaussian of two columns": Case(ValueProtocol, {"delta": 1e-6, "bounds": (1e307, 3e307), "mechanism": "gaussian",
                                                     "n_features": 2}),
+    "one square wave of three": Case(SampledValueProtocol, {"epsilon": 2.0, "bounds": (-2, 3), "n_features": 3}),
+    "one square wave of 300": Case(SampledValueProtocol, {"bounds": (0, 9), "n_levels": 9, "n_features": 300}),
+    "one laplace of two": Case(SampledValueProtocol, {"mechanism": "laplace"}),
+    "one gaussian of five": Case(SampledValueProtocol, {"delta": 1e-6, "mechanism": "gaussian", "n_features": 5}),
     "subset": Case(CategoryProtocol, {"categories": LETTERS}),
     "subset of a chosen size": Case(CategoryProtocol, {"categories": LETTERS, "subset_size": 5}),
     "subset, rows kept": Case(CategoryProtocol, {"categories": LETTERS}, keep_rows=True),
@@ -142,11 +153,13 @@ NOISY = list(CASES)
 # The same without noise, one for each kind and mechanism. These are simulations, which clients refuse.
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
-          for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
+          for name in ("square wave", "laplace of two columns", "gaussian", "one square wave of three",
+                       "one laplace of two", "one gaussian of five", "subset", "unary encoding, rows kept",
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "squared gradients on the sphere")}
 PLAIN = [name for name in CASES if name not in NOISY]
+WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 
 
 def read_only(array):

@@ -15,11 +15,21 @@ import pytest
 import skldp.protocols
 from skldp.exceptions import InvalidParameterError, InvalidReportError, SeededNoiseWarning
 from skldp.protocols import Aggregate, Protocol, load_reports, save_reports
-from tests.protocols.registry import BUDGET, CASES, N_RECORDS, NOISY, PLAIN, choices, simulate, strange_rows
+from tests.protocols.registry import (
+    BUDGET,
+    CASES,
+    N_RECORDS,
+    NOISY,
+    PLAIN,
+    WITHOUT_COIN,
+    choices,
+    simulate,
+    strange_rows,
+)
 
 every = pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 noisy = pytest.mark.parametrize("case", [CASES[name] for name in NOISY], ids=NOISY)
-plain = pytest.mark.parametrize("case", [CASES[name] for name in PLAIN], ids=PLAIN)
+without_coin = pytest.mark.parametrize("case", [CASES[name] for name in WITHOUT_COIN], ids=WITHOUT_COIN)
 
 LARGEST = 1.7976931348623157e308
 STRANGE = [math.nan, math.inf, -math.inf, 1e300, -1e300, LARGEST, -LARGEST, 5e-324, -0.0, 2**53, 10**400, -(10**400),
@@ -137,7 +147,7 @@ def test_reports_are_rows_of_integers_that_pass_the_check(case):
     protocol = case.protocol
     reports = protocol.privatize(case.X, case.y)
     assert reports.shape == (N_RECORDS, protocol.width)
-    assert reports.dtype == protocol.randomizer.report_dtype and reports.dtype.kind in "iu"
+    assert reports.dtype == case.report_dtype and reports.dtype.kind in "iu"
     assert protocol.check(reports).tolist() == [True] * N_RECORDS
     total = case.aggregate(reports)
     assert (total.n_reports, total.n_rejected) == (N_RECORDS, 0) and total.protocol == protocol
@@ -207,7 +217,7 @@ def test_seeded_noise_depends_on_records_and_budget(case):
     assert all(distance(other[:-1], reports[:-1]) > 0.5 * independent for other in others) and independent > 0
 
 
-@plain
+@without_coin
 def test_without_noise_the_report_is_a_function_of_the_record(case):
     for seed in (0, 1):
         np.testing.assert_array_equal(simulate(case.protocol, case.X, case.y, seed), case.reports)

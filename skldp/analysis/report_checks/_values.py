@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from skldp.analysis.report_checks._bounds import Finding, at_least, at_most
+from skldp.analysis.report_checks._bounds import Finding, at_least, at_most, log_choose
 from skldp.analysis.report_checks._equal import equal_findings, multiplicities
 from skldp.analysis.report_checks._laws import interval_probabilities, log_largest_value
 from skldp.analysis.report_checks._spikes import window_finding
@@ -19,13 +19,27 @@ def value_findings(protocol, tally, rows):
     """Run every test of reported values."""
     mechanism, columns = protocol.randomizer, list(enumerate(tally.sums))
     findings = [_interval_finding(protocol, column, counts) for column, counts in columns]
+    if protocol.n_reported < protocol.n_features:
+        findings.append(_coin_finding(tally.sums.sum(axis=1)))
     for test in _COUNT_TESTS.get(type(mechanism), ()):
         findings += [test(mechanism, column, counts) for column, counts in columns]
     if rows is None:
         return findings
-    findings += [test(mechanism, rows) for test in _ROW_TESTS.get(type(mechanism), ())]
-    log_largest, log_possible = (protocol.n_features * term for term in log_largest_value(mechanism))
+    findings += [test(mechanism, protocol.reported(rows)) for test in _ROW_TESTS.get(type(mechanism), ())]
+    log_largest, log_possible = (protocol.n_reported * term for term in log_largest_value(mechanism))
+    # Each choice of the columns in a report is equally probable.
+    log_choices = float(log_choose(protocol.n_features, protocol.n_reported))
+    log_largest, log_possible = log_largest - log_choices, log_possible + log_choices
     return equal_findings(multiplicities(rows), tally.n_reports, log_largest, log_possible) + findings
+
+
+def _coin_finding(totals):
+    """Test how many reports there are of each column, of which every client draws one with equal probabilities."""
+    n, k = int(totals.sum()), len(totals)
+    p_values = np.array([at_least(totals, n, (1 + 1e-9) / k), at_most(totals, n, (1 - 1e-9) / k)])
+    place = int(p_values.min(axis=0).argmin())
+    reason = f"{totals[place]} of {n} reports are of column {place}, and {n / k:.1f} are expected for any records."
+    return Finding(float(p_values.min()) * p_values.size, reason)
 
 
 def _interval_finding(protocol, column, counts):
