@@ -22,6 +22,9 @@ _N_SCORED_DRAWS = 500  # posterior draws that a predictive density averages over
 class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
     """Base class of the estimators of single values. Columns are independent and share the budget of a client."""
 
+    _misfit_advice = ("Use LDPDensity, which assumes no family of distributions, or choose another family, or bounds "
+                      "that the values rarely exceed.")
+
     def _family(self):
         raise NotImplementedError
 
