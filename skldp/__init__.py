@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from skldp._show_versions import show_versions
+    from skldp.analysis._fit_checks import FitCheck
     from skldp.analysis._planning import required_reports
     from skldp.analysis.report_checks._check import ReportCheck
     from skldp.estimators._distribution import LDPDistribution
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "BoundedScaler": "transformers._scaler",
     "CoverageDisplay": "plot",
+    "FitCheck": "analysis._fit_checks",
     "GaussianPerturber": "transformers._perturbers",
     "LDPBayesLinearRegression": "estimators._linear_regression",
     "LDPBayesLogisticRegression": "estimators._logistic_regression",

@@ -7,6 +7,7 @@ __all__ = [
     "InterruptedStreamError",
     "InvalidParameterError",
     "InvalidReportError",
+    "ModelMisfitWarning",
     "PrivacyLeakWarning",
     "ScaleWarning",
     "SeededNoiseWarning",
@@ -74,6 +75,23 @@ class ImplausibleReportsWarning(StatisticalWarning):
     ...     check = LDPGaussian().check_reports(np.full((10_000, 1), 512))
     >>> caught[0].category.__name__
     'ImplausibleReportsWarning'
+    """
+
+
+class ModelMisfitWarning(StatisticalWarning):
+    """The reports are improbable under the fitted model: its family, bounds or categories are wrong.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skldp import LDPGaussian
+    >>> skewed = np.random.default_rng(0).exponential(1.0, size=(20_000, 1))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = LDPGaussian(bounds=(0, 5), inference="laplace", random_state=0).fit(skewed)
+    >>> caught[0].category.__name__
+    'ModelMisfitWarning'
     """
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._validation._door import without_mask
 from skldp._validation._parameters import check_integer, sampling_seed, warn_large_delta
+from skldp.analysis._fit_checks import check_fit, warn_of_misfit
 from skldp.analysis._influence import influence
 from skldp.analysis.report_checks._check import WARNING_LEVEL, ReportCheck, check_aggregate
 from skldp.estimators._budgets import cohorts
@@ -36,6 +37,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
 
     # Function by which required_reports plans for this estimator; None if it cannot.
     _plan: Any = None
+    # What to do if the reports do not fit the model, in sentences.
+    _misfit_advice: str = ""
 
     def _check(self, X, y):
         """Return raw records and responses as arrays, and the labels found in them (None if there are none)."""
@@ -62,6 +65,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
 
     def _warn(self):
         """Warn if the reports of a fit make its result doubtful; called by ``fit`` and ``fit_reports`` at the end."""
+        warn_of_misfit(self.fit_check_, type(self).__name__, self._misfit_advice, stacklevel=3)
 
     def protocol(self, n_features: int = 1) -> Any:
         """Return the public description of the collection.
@@ -191,10 +195,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
             warn_large_delta(delta, n_reports)
         models = self._models(*rounds)
         posterior = self._infer(models, first.protocol)
+        fit_check = check_fit(models, [start.draws for start in posterior.warm_starts], first.protocol)
         # Attributes are set only after all computations, so that an interrupt leaves the estimator unchanged.
         for name, value in {"posterior_": posterior, **self._describe(posterior, models, *rounds)}.items():
             setattr(self, name, value)
-        self.aggregate_ = first
+        self.fit_check_, self.aggregate_ = fit_check, first
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # set by an earlier fit; reports have no feature names
         self.protocol_ = first.protocol

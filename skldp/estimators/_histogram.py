@@ -98,6 +98,8 @@ class LDPHistogram(BaseLDPEstimator):
         self.warm_start = warm_start
 
     _plan = staticmethod(plan_frequency)
+    _misfit_advice = ("No frequencies explain them: some reports are forged, or were made with other categories or "
+                      "another protocol. Check their source; check_reports tests single reports.")
 
     def _check(self, X, y):
         X = check_array(as_values(X), dtype=None, estimator=self)

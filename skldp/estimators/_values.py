@@ -36,6 +36,9 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         expected = super()._protocol_of(reports)
         return like(expected, reports.protocol) if is_auto(self.columns) else expected
 
+    _misfit_advice = ("Use LDPDensity, which assumes no family of distributions, or choose another family, or bounds "
+                      "that the values rarely exceed.")
+
     def _family(self):
         raise NotImplementedError
 

@@ -30,6 +30,9 @@ class Model(ABC):
         of points in other coordinates.
     report_log_likelihoods : callable or None
         Maps a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
+    fit_residuals : callable or None
+        Maps draws of theta to the sums of the reports compared with what the fitted model expects of them; None if
+        the reports cannot tell.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Model(ABC):
     approximation: Any = None
     coordinates: Any = None
     report_log_likelihoods: Any = None
+    fit_residuals: Any = None
 
     @abstractmethod
     def initial(self) -> np.ndarray:

@@ -32,6 +32,11 @@ class Cells(ABC):
     def report_edges(self):
         """Smallest report of each cell, and the largest possible report plus one, as floats."""
 
+    @property
+    @abstractmethod
+    def centres(self):
+        """Natural value of the reports of each cell, in ascending order."""
+
     @abstractmethod
     def index(self, reports):
         """Number of the cell of each report."""
@@ -52,6 +57,11 @@ class SquareWaveCells(Cells):
     def report_edges(self):
         """Smallest report of each cell, and the largest possible report plus one, as floats."""
         return np.arange(self.n_cells + 1.0) - self.mechanism.half_window
+
+    @property
+    def centres(self):
+        """Natural value of each possible report."""
+        return self.mechanism.decode(self.report_edges[:-1])
 
     def index(self, reports):
         """Number of the cell of each report."""

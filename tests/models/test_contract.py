@@ -156,7 +156,8 @@ def test_every_public_model_is_registered():
 
 
 def test_optional_members_are_none_by_default():
-    for name in ("gradient", "surrogate", "approximation", "coordinates", "report_log_likelihoods"):
+    for name in ("gradient", "surrogate", "approximation", "coordinates", "report_log_likelihoods",
+                 "fit_residuals"):
         assert getattr(Model, name) is None
     with pytest.raises(TypeError, match="abstract"):
         Model()

@@ -20,22 +20,22 @@ class MultinomialLikelihood:
 
     def __init__(self, mechanism, counts, n_reports):
         self.p, self.q = mechanism.p, mechanism.q
-        self.counts = np.asarray(counts, dtype=float)
+        self.sums = np.asarray(counts, dtype=float)
         self.n_categories, self.n_reports = mechanism.n_categories, n_reports
 
     def log_likelihood(self, frequencies):
         """Log-likelihood, shape (n_walkers,)."""
         # Without noise a category can have probability zero: keep the logarithm finite.
-        return np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)) @ self.counts
+        return np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)) @ self.sums
 
     def value_and_gradient(self, frequencies):
         """Log-likelihood and gradient."""
-        gradient = self.counts * (self.p - self.q) / np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
+        gradient = self.sums * (self.p - self.q) / np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
         return self.log_likelihood(frequencies), gradient
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
-        return unbiased(self.counts, self.n_reports, self.p, self.q)
+        return unbiased(self.sums, self.n_reports, self.p, self.q)
 
 
 class RowLikelihood:
@@ -53,7 +53,7 @@ class RowLikelihood:
         self.rows = np.ascontiguousarray(tally.unpacked(), dtype=dtype)
         self.weights = tally.multiplicity.astype(float)
         self.n_reports, self.sums = tally.n_reports, tally.sums
-        self.mechanism, self.n_categories = mechanism, mechanism.n_categories
+        self.n_categories, self.p, self.q = mechanism.n_categories, mechanism.p, mechanism.q
         self.contrast = mechanism.ratio - 1
 
     def _terms(self, frequencies):
@@ -71,7 +71,7 @@ class RowLikelihood:
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
-        return unbiased(self.sums, self.n_reports, self.mechanism.p, self.mechanism.q)
+        return unbiased(self.sums, self.n_reports, self.p, self.q)
 
 
 class QuadraticLikelihood:

@@ -30,6 +30,7 @@ from skldp.models.categories._likelihoods import (
     QuadraticLikelihood,
     RowLikelihood,
 )
+from skldp.models.categories._residuals import category_residuals
 from skldp.protocols._tallies import PairTally, RowTally
 
 _ROOT_SCALE = 0.05  # k
@@ -144,6 +145,10 @@ class HistogramModel(Model):
         total = d * self.concentration + self.added_shape
         w = inverse_softplus((frequencies / frequencies.sum() * total / self.unit) ** (2 / 3) / _ROOT_SCALE)
         return unbend(w)
+
+    def fit_residuals(self, theta):
+        """Residuals of the counts of categories, which depend on no parameters; None without reports."""
+        return category_residuals(self.likelihoods)
 
     def _value_and_gradient(self, theta, likelihoods):
         logs, slope, by_slope = self._logs(theta)

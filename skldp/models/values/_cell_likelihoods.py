@@ -109,11 +109,13 @@ class NoiselessLikelihood(CellLikelihood):
         # Clipping moves all mass outside the bounds onto the ends of the grid.
         self.below = np.where(centres - half <= lower, -np.inf, centres - half)
         self.above = np.where(centres + half >= upper, np.inf, centres + half)
+        # Without noise no report lies in a tail, whose centre is the bound.
+        self.above = np.where(np.diff(protocol.cells.report_edges)[occupied] > 0, self.above, self.below)
 
     def log_probabilities(self, values):
         """Log-probability of every cell minus its entry of ``log_sizes``, shape (n_walkers, n_cells)."""
-        masses = np.where(np.isinf(self.above), 1.0, self.family.cdf(self.above, values))
-        masses -= np.where(np.isinf(self.below), 0.0, self.family.cdf(self.below, values))
+        masses = np.where(self.above == np.inf, 1.0, self.family.cdf(self.above, values))
+        masses -= np.where(self.below == -np.inf, 0.0, self.family.cdf(self.below, values))
         return np.log(np.maximum(masses, 1e-300))
 
 

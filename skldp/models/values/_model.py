@@ -6,6 +6,7 @@ import numpy as np
 
 from skldp.models._base import Model
 from skldp.models.values._cell_likelihoods import cell_likelihood
+from skldp.models.values._residuals import cell_residuals
 
 __all__ = ["UnivariateModel"]
 
@@ -43,8 +44,8 @@ class UnivariateModel(Model):
         self.family = family
         self.priors = list(family.priors.values())
         self.n_params = len(self.priors)
-        self.likelihoods = [cell_likelihood(family, protocol, tally.sums[column])
-                            for protocol, tally in aggregate.parts.items()]
+        self.parts = [(protocol, tally.sums[column]) for protocol, tally in aggregate.parts.items()]
+        self.likelihoods = [cell_likelihood(family, protocol, counts) for protocol, counts in self.parts]
 
     def constrain(self, theta):
         """Natural parameters by name, each of shape (n_walkers,)."""
@@ -66,7 +67,12 @@ class UnivariateModel(Model):
         with np.errstate(all="ignore"):
             values = [prior.constrain(theta[:, [i]]) for i, prior in enumerate(self.priors)]
             one_report_per_cell = np.ones(protocol.cells.n_cells, dtype=np.int64)
-            return cell_likelihood(self.family, protocol, one_report_per_cell).log_probabilities(values).T
+            likelihood = cell_likelihood(self.family, protocol, one_report_per_cell)
+            return (likelihood.log_probabilities(values) + likelihood.log_sizes).T
+
+    def fit_residuals(self, theta):
+        """Residuals of the counts in runs of cells, given draws of the parameters; None if reports are too few."""
+        return cell_residuals(self.report_log_likelihoods, self.parts, theta)
 
     def initial(self):
         """Return the point of highest log-density on a grid of prior quantiles, to start the search for the mode."""
