@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skldp.analysis._fit_checks import FitCheck
     from skldp.analysis._planning import required_reports
     from skldp.analysis.report_checks._check import ReportCheck
+    from skldp.estimators._density import LDPDensity
     from skldp.estimators._distribution import LDPDistribution
     from skldp.estimators._histogram import LDPHistogram
     from skldp.estimators._linear_regression import LDPBayesLinearRegression
@@ -40,6 +41,7 @@ _MODULES = {
     "GaussianPerturber": "transformers._perturbers",
     "LDPBayesLinearRegression": "estimators._linear_regression",
     "LDPBayesLogisticRegression": "estimators._logistic_regression",
+    "LDPDensity": "estimators._density",
     "LDPDistribution": "estimators._distribution",
     "LDPExponential": "estimators._rates",
     "LDPGaussian": "estimators._values",

@@ -8,6 +8,7 @@ import skldp
 
 ESTIMATORS = [
     skldp.LDPGaussian(inference="laplace"),
+    skldp.LDPDensity(inference="laplace", n_cells=16),
     skldp.LDPExponential(inference="laplace"),
     skldp.LDPPoisson(inference="laplace"),
     skldp.LDPGeometric(inference="laplace"),
@@ -34,7 +35,7 @@ TRANSFORMERS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning", "ignore::skldp.exceptions.ScaleWarning")
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning", "ignore::skldp.exceptions.StatisticalWarning")
 @parametrize_with_checks(ESTIMATORS + TRANSFORMERS)
 def test_sklearn_check(estimator, check):
     check(estimator)

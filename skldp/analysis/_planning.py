@@ -18,7 +18,8 @@ from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 
 _STEP = 1e-4  # of numerical derivatives, relative to the standard deviation or the only parameter
-PLANNED = ("LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram", "LDPBayesLinearRegression")
+PLANNED = ("LDPDensity", "LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram",
+           "LDPBayesLinearRegression")
 _MIN_PROBABILITY = 1e-13  # cells of smaller probability contain rounding errors and negligible information
 
 
@@ -43,6 +44,8 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
         - ``std`` (required), ``mean`` (default: the middle of the bounds) for :class:`LDPGaussian`; ``rate`` for
           :class:`LDPExponential` and :class:`LDPPoisson`; ``probability`` for :class:`LDPGeometric`; and ``n_features``
           (default 1), the columns that share the budget or the reports;
+        - ``std`` (required), ``mean`` and ``n_features`` for :class:`LDPDensity`, as if the values were normal, and
+          ``q`` (default 0.5), the probability of the quantile if ``parameter="quantile"``;
         - ``frequency`` (required) of one category for :class:`LDPHistogram`; the others share the rest equally;
         - ``feature_std`` and ``sigma`` (required), the standard deviation of every feature and of the residuals,
           ``coef`` (default 0), one number or one for each feature, and ``n_features`` (default 1) for
@@ -116,8 +119,8 @@ def plan_value(estimator, precision, parameter, assumptions):
     family = estimator._family()
     names = list(family.priors)
     default_mean = {"mean": None} if "mean" in names else {}
-    given = _checked_assumptions(assumptions, estimator, names, {**default_mean, "n_features": 1})
-    place = names.index(_checked_name(parameter, names))
+    given = checked_assumptions(assumptions, estimator, names, {**default_mean, "n_features": 1})
+    place = names.index(checked_name(parameter, names))
     protocol = estimator.protocol(given.pop("n_features"))
     variances = np.diag(_inverse(_cell_information(family, protocol, _true_values(estimator, given))))
     # Each column is in n_reported / n_features of the reports.
@@ -170,8 +173,8 @@ def _inverse(information):
 
 def plan_frequency(estimator, precision, parameter, assumptions):
     """Return the number of reports for a posterior precision of the frequency of a category."""
-    given = _checked_assumptions(assumptions, estimator, ["frequency"], {})
-    _checked_name(parameter, ["frequencies"])
+    given = checked_assumptions(assumptions, estimator, ["frequency"], {})
+    checked_name(parameter, ["frequencies"])
     frequency = check_fraction(given["frequency"], "frequency")
     protocol = estimator.protocol(1 if estimator.categories is None else columns_of(estimator.categories))
     mechanism, d = protocol.randomizer, protocol.n_categories
@@ -227,8 +230,8 @@ def _count_information(inside, outside, frequency):
 
 def plan_coefficient(estimator, precision, parameter, assumptions):
     """Return the number of reports for a posterior precision of the most uncertain coefficient of a regression."""
-    given = _checked_assumptions(assumptions, estimator, ["feature_std", "sigma"], {"coef": 0.0, "n_features": 1})
-    _checked_name(parameter, ["coef"])
+    given = checked_assumptions(assumptions, estimator, ["feature_std", "sigma"], {"coef": 0.0, "n_features": 1})
+    checked_name(parameter, ["coef"])
     d = check_integer(given["n_features"], "n_features", 1)
     protocol = estimator.protocol(d)
     feature_std, sigma = (check_positive(given[name], name) for name in ("feature_std", "sigma"))
@@ -292,7 +295,7 @@ def coefficient_variances(protocol, covariance, residual, coef):
     return total * (np.diag(inverse) + noise * squared) + (noise * projected) ** 2
 
 
-def _checked_assumptions(assumptions, estimator, required, optional):
+def checked_assumptions(assumptions, estimator, required, optional):
     """Return the assumptions by name with defaults; raise an error if some are missing or unknown."""
     known = [name for name in required if name not in optional]
     for name in assumptions:
@@ -310,7 +313,8 @@ def _checked_assumptions(assumptions, estimator, required, optional):
     return {**optional, **assumptions}
 
 
-def _checked_name(parameter, names):
+def checked_name(parameter, names):
+    """Return the name of a parameter, the first one by default; raise an error if there is none of this name."""
     if parameter is None:
         return names[0]
     if parameter not in names:

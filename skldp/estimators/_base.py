@@ -23,6 +23,7 @@ from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
+from skldp.sampling._importance import LARGEST_PARETO_K
 from skldp.sampling._inference import check_inference, warn_if_not_converged
 from skldp.sampling._posterior import stack
 
@@ -195,7 +196,10 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
             warn_large_delta(delta, n_reports)
         models = self._models(*rounds)
         posterior = self._infer(models, first.protocol)
-        fit_check = check_fit(models, [start.draws for start in posterior.warm_starts], first.protocol)
+        # Draws of a rough Laplace approximation do not show what the model expects.
+        rough = posterior.pareto_k > LARGEST_PARETO_K
+        fit_check = None if rough else check_fit(models, [start.draws for start in posterior.warm_starts],
+                                                 first.protocol)
         # Attributes are set only after all computations, so that an interrupt leaves the estimator unchanged.
         for name, value in {"posterior_": posterior, **self._describe(posterior, models, *rounds)}.items():
             setattr(self, name, value)

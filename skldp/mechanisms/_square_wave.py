@@ -28,6 +28,9 @@ from skldp.privacy._thresholds import WORD, near_threshold
 # deviation of normal records whose standard deviation is 5 % to 25 % of the range.
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0)
 _WINDOWS = (0.15, 0.14, 0.125, 0.10, 0.06, 0.05, 0.025, 0.015, 0.01, 0.006, 0.001)
+# The same for records of any shape: least regret in the standard deviations of mean and median, and in the Wasserstein
+# distance (benchmarks/table_density.py --windows).
+_DENSITY_WINDOWS = (0.25, 0.25, 0.25, 0.2, 0.15, 0.125, 0.06, 0.03, 0.015, 0.006, 0.001)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +188,7 @@ class SquareWave(Mechanism):
 
 
 def automatic_window(epsilon):
-    """Half-window of least regret for the budget of a report, as a share of the range; 0 without noise.
+    """Half-window of least regret for normal records, as a share of the range; 0 without noise.
 
     Parameters
     ----------
@@ -201,15 +204,39 @@ def automatic_window(epsilon):
     >>> automatic_window(1.0), automatic_window(0.1), automatic_window(20.0)
     (0.125, 0.15, 0.001)
     """
+    return _interpolated(epsilon, _WINDOWS)
+
+
+def density_window(epsilon):
+    """Half-window of least regret for records of any shape, as a share of the range; 0 without noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of one report.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> density_window(1.0), density_window(0.1), density_window(4.0)
+    (0.25, 0.25, 0.125)
+    """
+    return _interpolated(epsilon, _DENSITY_WINDOWS)
+
+
+def _interpolated(epsilon, windows):
     if math.isinf(epsilon):
         return 0.0
     place = bisect_right(_EPSILONS, epsilon) - 1
     if not 0 <= place < len(_EPSILONS) - 1:
-        return _WINDOWS[max(place, 0)]
+        return windows[max(place, 0)]
     # Not np.interp: on some machines compiled code fuses the product and the sum, which changes the last bit, and the
     # id of a protocol depends on every bit.
-    slope = (_WINDOWS[place + 1] - _WINDOWS[place]) / (_EPSILONS[place + 1] - _EPSILONS[place])
-    return slope * (epsilon - _EPSILONS[place]) + _WINDOWS[place]
+    slope = (windows[place + 1] - windows[place]) / (_EPSILONS[place + 1] - _EPSILONS[place])
+    return slope * (epsilon - _EPSILONS[place]) + windows[place]
 
 
 def _check_window(window):

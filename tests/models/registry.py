@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from skldp.models import (
     BetaPrior,
+    DensityModel,
     ExponentialFamily,
     GammaPrior,
     GaussianFamily,
@@ -20,6 +21,7 @@ from skldp.models import (
     ScipyFamily,
     ScipyPrior,
     UnivariateModel,
+    ValueGrid,
     histogram_model,
 )
 from skldp.protocols import (
@@ -111,6 +113,23 @@ def _value_cases():
         {"a": stats.gamma(2), "scale": stats.gamma(2, scale=0.5)}, waits, (0.0, 5.0), {"a": 0, "scale": 1})
 
 
+def _density_cases():
+    """Without reports the coordinates of a density are standard normal; test_density checks them with reports."""
+    values = np.random.default_rng(3).beta(5, 2, size=(N_CLIENTS, 1))
+    for n_cells, step in ((40, False), (17, True)):
+        n_levels = 16 if step else 128
+
+        def make(n_clients, unit=1.0, n_cells=n_cells, step=step, n_levels=n_levels):
+            def protocol_of(unit):
+                return ValueProtocol(bounds=(0.0, unit), epsilon=2.0, n_levels=n_levels, window=0.2)
+
+            return DensityModel(ValueGrid((0.0, unit), n_levels, n_cells, step),
+                                aggregate_of(protocol_of, n_clients, unit, values))
+
+        yield Case(f"density, {n_cells} cells", make, lambda model, theta: stats.norm.logpdf(theta).sum(),
+                   {"mean": 1, "std": 1, "density": -1})
+
+
 def _category_cases():
     codes = np.random.default_rng(1).choice(4, p=[0.4, 0.3, 0.2, 0.1], size=(N_CLIENTS, 1))
     for mechanism, likelihood in [("rr", "counts"), ("subset", "exact"), ("subset", "counts"), ("oue", "exact"),
@@ -178,4 +197,4 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
-CASES = [*_value_cases(), *_category_cases(), *_regression_cases()]
+CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases()]

@@ -4,6 +4,7 @@ import numpy as np
 
 from skldp.models._base import Model
 from skldp.models.values._density_pilot import find_pilot
+from skldp.models.values._residuals import cell_residuals
 from skldp.models.values._window_likelihood import WindowLikelihood
 
 __all__ = ["DensityModel"]
@@ -89,6 +90,10 @@ class DensityModel(Model):
         """Log-likelihood of each possible report of a protocol, shape (n_reports, n_walkers)."""
         none = np.zeros(protocol.cells.n_cells, dtype=np.int64)
         return np.log(WindowLikelihood(self.grid, protocol.randomizer, none).probabilities(self._total(theta))).T
+
+    def fit_residuals(self, theta):
+        """Residuals of the counts in runs of cells, given draws of the parameters; None if reports are too few."""
+        return cell_residuals(self.report_log_likelihoods, self.parts, theta)
 
     def _total(self, theta):
         with np.errstate(all="ignore"):

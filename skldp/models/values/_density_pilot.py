@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skldp.models.values._density_coordinates import N_NORMAL, NORMAL_SCALE, DensityCoordinates
+from skldp.models.values._density_coordinates import DensityCoordinates, prior_precision
 from skldp.models.values._smooth_masses import SmoothMasses
 
-_SCALE = 3.0  # of the prior of deviations of the log-density
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
@@ -37,10 +36,11 @@ def find_pilot(grid, likelihoods):
 
     Notes
     -----
-    The search takes Fisher scoring steps, halved until the log-density rises. At the mode a point mass in cell j would
-    change the log-likelihood at the rate :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores
-    is above 4.5 of its standard deviations, given that all other parameters adapt, the cell gets a point mass of its
-    own, and the search is repeated, up to eight times. The bounds always have one.
+    The scale is the median of its prior. The search takes Fisher scoring steps, halved until the log-density rises. At
+    the mode a point mass in cell j would change the log-likelihood at the rate
+    :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores is above 4.5 of its standard
+    deviations, given that all other parameters adapt, the cell gets a point mass of its own, and the search is
+    repeated, up to eight times. The bounds always have one.
     """
     masses = SmoothMasses(grid.sizes, np.unique([0, grid.n_cells - 1]))
     point = _Point.at(masses, likelihoods, np.zeros(masses.n_coefficients), np.ones(len(masses.spikes))).mode()
@@ -71,8 +71,7 @@ class _Point:
         masses = model(coefficients[None], x[None])
         parts = [part.value_and_gradient(masses.total) for part in likelihoods]
         params = np.concatenate([coefficients, x])
-        precision = np.concatenate([np.full(N_NORMAL, NORMAL_SCALE**-2), np.full(len(coefficients) - N_NORMAL, _SCALE**-2),
-                                    np.ones(len(x))])
+        precision = np.concatenate([prior_precision(len(coefficients)), np.ones(len(x))])
         value = sum(part[0][0] for part in parts) - 0.5 * precision @ params**2
         return cls(model, likelihoods, precision, params, masses, sum(part[1] for part in parts), float(value))
 
@@ -92,8 +91,8 @@ class _Point:
         return np.concatenate([part[0] for part in self.model.pull_back(self.masses, self.by_mass)])
 
     def information(self, directions):
-        """Fisher information along directions of the masses."""
-        return sum(part.information(self.masses.total[0], directions) for part in self.likelihoods)
+        """Fisher information of all reports along directions of the masses."""
+        return sum(part.n_reports * part.information(self.masses.total[0], directions) for part in self.likelihoods)
 
     def mode(self):
         """Return the point of highest log-density."""

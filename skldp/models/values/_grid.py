@@ -68,6 +68,12 @@ class ValueGrid:
             widths[[0, -1]] = self.step / 2
         return widths
 
+    @cached_property
+    def value_edges(self):
+        """Ends of the intervals of the cells, ascending, shape (n_cells + 1,)."""
+        edges = self.bounds[0] + self.step * (self.edges - 0.5)
+        return edges if self.discrete else np.clip(edges, *self.bounds)
+
     def moments(self, masses):
         """Return mean and standard deviation, each of shape (n,), of masses of shape (n, n_cells)."""
         offsets = self.points - (self.bounds[0] + self.bounds[1]) / 2

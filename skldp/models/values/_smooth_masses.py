@@ -46,9 +46,8 @@ class SmoothMasses:
     :math:`v_i(j) = \sqrt{2/M}\cos(\pi i(j + \frac12)/M)`, the eigenvectors of the penalty :math:`D^TD` on first
     differences, are deviations from it. The :math:`\lambda_i` are the eigenvalues of the penalty to the power -1.25,
     scaled such that the deviation has an average variance of one if that of the coefficients is one. So it is a little
-    smoother than a random walk (power -1). An integrated random walk (power -2) is too sure of its quantiles. Without
-    the normal part, the standard deviation of bell-shaped values was one posterior standard deviation too large on
-    average, because a random walk leaves mass in empty tails.
+    smoother than a random walk (power -1). An integrated random walk (power -2) is too sure of its quantiles. The
+    normal part is there because a random walk alone leaves mass in empty tails.
     """
 
     sizes: np.ndarray

@@ -52,9 +52,9 @@ class WindowLikelihood:
         return np.log(probabilities) @ self.counts, (self.counts / probabilities) @ self.matrix
 
     def information(self, masses, directions):
-        """Return the Fisher information of all reports along directions of the masses, shape (n_cells, n) each."""
+        """Return the Fisher information of one report along directions of the masses, the columns of a matrix."""
         moved = self.matrix @ directions
-        return self.n_reports * moved.T @ (moved / self.probabilities(masses)[:, None])
+        return moved.T @ (moved / self.probabilities(masses)[:, None])
 
 
 def _sum_of_clipped(x, w):
