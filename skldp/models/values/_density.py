@@ -1,5 +1,7 @@
 """Log-density of the distribution of a bounded value, without a family, given counts of its square wave reports."""
 
+import copy
+
 import numpy as np
 
 from skldp.models._base import Model
@@ -94,6 +96,12 @@ class DensityModel(Model):
     def fit_residuals(self, theta):
         """Residuals of the counts in runs of cells, given draws of the parameters; None if reports are too few."""
         return cell_residuals(self.report_log_likelihoods, self.parts, theta)
+
+    def in_coordinates_of(self, other):
+        """Return the same model, with the same point masses, in the coordinates of another one."""
+        model = copy.copy(self)
+        model.coordinates = other.coordinates
+        return model
 
     def _total(self, theta):
         with np.errstate(all="ignore"):

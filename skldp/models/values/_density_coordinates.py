@@ -1,6 +1,5 @@
 """Coordinates of a log-density whose deviations from a normal one have a prior of unknown scale."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 _N_NORMAL = 2  # coefficients of the normal density, which come first
 # Prior of the logarithm of the scale tau, the standard deviation of deviations of the log-density: between 0.4 and 37
 # with a probability of 90 %.
-_MEAN, _STD = math.log(4.0), 1.35
+MEDIAN_SCALE, _STD = 4.0, 1.35
 _LARGEST = 12.0  # standard deviations of the prior; beyond them the scale would overflow
 # Standard deviation of c. With 100, which fits any normal density, the tails of skewed values were too thin and their
 # means up to 1.6 posterior standard deviations too small; without the normal part, the standard deviation of
@@ -16,9 +15,9 @@ _LARGEST = 12.0  # standard deviations of the prior; beyond them the scale would
 _NORMAL_SCALE = 5.0
 
 
-def prior_precision(n_coefficients):
-    """Return the prior precisions of the coefficients (c, a), with the scale of a at the median of its prior."""
-    precision = np.full(n_coefficients, math.exp(-2 * _MEAN))
+def prior_precision(n_coefficients, scale):
+    """Return the prior precisions of the coefficients (c, a), for a scale of a."""
+    precision = np.full(n_coefficients, scale**-2.0)
     precision[:_N_NORMAL] = _NORMAL_SCALE**-2
     return precision
 
@@ -98,7 +97,7 @@ class DensityCoordinates:
     def __call__(self, theta):
         """Return the coefficients at coordinates (t, y, z) of shape (n_walkers, n_coordinates)."""
         t, y, z = theta[:, :1], theta[:, 1:1 + _N_NORMAL], theta[:, 1 + _N_NORMAL:]
-        scale = np.exp(_MEAN + _STD * np.clip(t, -_LARGEST, _LARGEST))
+        scale = MEDIAN_SCALE * np.exp(_STD * np.clip(t, -_LARGEST, _LARGEST))
         shrinkage = 1 / (1 + self.curvature * scale**2)
         std = scale * np.sqrt(shrinkage)
         deviations = (std**2 * self.slope + std * z) @ self.rotation.T

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skldp.models.values._density_coordinates import DensityCoordinates, prior_precision
+from skldp.models.values._density_coordinates import MEDIAN_SCALE, DensityCoordinates, prior_precision
 from skldp.models.values._smooth_masses import SmoothMasses
 
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
+# Standardised log-odds of a point mass of 5 %, at which it starts: the prior would hold a small one where it is, because
+# the slope of the likelihood by its logarithm is proportional to the mass.
+_LARGE = 2.5
 _LEAST_SCORE = 4.5  # standard deviations, at which a cell gets a point mass
 
 
@@ -36,21 +39,22 @@ def find_pilot(grid, likelihoods):
 
     Notes
     -----
-    The scale is the median of its prior. The search takes Fisher scoring steps, halved until the log-density rises. At
-    the mode a point mass in cell j would change the log-likelihood at the rate
-    :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores is above 4.5 of its standard
-    deviations, given that all other parameters adapt, the cell gets a point mass of its own, and the search is
-    repeated, up to eight times. The bounds always have one.
+    The search takes Fisher scoring steps, halved until the log-density rises. At the mode a point mass in cell j would
+    change the log-likelihood at the rate :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores
+    is above 4.5 of its standard deviations, given that all other parameters adapt, the cell gets a point mass of its
+    own, and the search is repeated, up to eight times. The bounds always have one. The scale of the deviations is 1
+    here, since rough ones would hide point masses, and in the end the median of its prior.
     """
     masses = SmoothMasses(grid.sizes, np.unique([0, grid.n_cells - 1]))
-    point = _Point.at(masses, likelihoods, np.zeros(masses.n_coefficients), np.ones(len(masses.spikes))).mode()
+    start = np.zeros(masses.n_coefficients), np.full(len(masses.spikes), _LARGE)
+    point = _Point.at(masses, likelihoods, 1.0, *start).mode()
     for _ in range(_MOST_SPIKES):
         cell, score = point.largest_score()
         if score < _LEAST_SCORE:
             break
         masses = masses.with_spike(cell)
-        point = _Point.at(masses, likelihoods, point.coefficients, np.append(point.x, 2.0)).mode()
-    return point.pilot()
+        point = _Point.at(masses, likelihoods, 1.0, point.coefficients, np.append(point.x, _LARGE)).mode()
+    return _Point.at(masses, likelihoods, MEDIAN_SCALE, point.coefficients, point.x).mode().pilot()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,7 @@ class _Point:
 
     model: SmoothMasses
     likelihoods: list
+    scale: float
     precision: np.ndarray
     params: np.ndarray
     masses: object
@@ -66,14 +71,14 @@ class _Point:
     log_density: float
 
     @classmethod
-    def at(cls, model, likelihoods, coefficients, x):
-        """Return the point of these parameters."""
+    def at(cls, model, likelihoods, scale, coefficients, x):
+        """Return the point of these parameters, for a scale of the deviations."""
         masses = model(coefficients[None], x[None])
         parts = [part.value_and_gradient(masses.total) for part in likelihoods]
         params = np.concatenate([coefficients, x])
-        precision = np.concatenate([prior_precision(len(coefficients)), np.ones(len(x))])
+        precision = np.concatenate([prior_precision(len(coefficients), scale), np.ones(len(x))])
         value = sum(part[0][0] for part in parts) - 0.5 * precision @ params**2
-        return cls(model, likelihoods, precision, params, masses, sum(part[1] for part in parts), float(value))
+        return cls(model, likelihoods, scale, precision, params, masses, sum(part[1] for part in parts), float(value))
 
     @property
     def coefficients(self):
@@ -109,7 +114,7 @@ class _Point:
         step = np.linalg.solve(curvature, self.score - self.precision * self.params)
         for share in 0.5 ** np.arange(12):
             params = self.params + share * step
-            after = self.at(self.model, self.likelihoods, *np.split(params, [self.model.n_coefficients]))
+            after = self.at(self.model, self.likelihoods, self.scale, *np.split(params, [self.model.n_coefficients]))
             if after.log_density > self.log_density:
                 break
         return after

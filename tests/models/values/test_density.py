@@ -189,7 +189,14 @@ def test_an_atom_is_found_where_it_is_and_none_in_a_smooth_density():
     mixed = np.where(rng.random(50_000) < 0.3, 0.4, smooth)
     model = model_of(mixed, epsilon=2.0, window=0.125)
     found = model.masses.spikes[2:]
-    assert len(found) and np.abs(model.grid.points[found] - 0.4).min() < 0.03
+    assert len(found) and np.abs(model.grid.points[found] - 0.4).max() < 0.03
+
+
+def test_a_point_mass_at_a_bound_is_found():
+    x = np.where(np.random.default_rng(0).random(20_000) < 0.3, 0.0, np.random.default_rng(1).gamma(2, 0.15, 20_000))
+    model = model_of(x)
+    density = model.constrain(model.initial()[None])["density"][0] * model.grid.widths
+    assert 0.2 < density[0] < 0.4
 
 
 def test_cohorts_add_their_likelihoods():
