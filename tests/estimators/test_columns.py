@@ -102,9 +102,9 @@ def test_auto_needs_fewer_people_for_rates(cls, assumption):
 
 
 def test_a_large_budget_is_split_and_none_at_all_too():
-    assert type(LDPGaussian(epsilon=7.4).protocol(2)) is SampledValueProtocol
-    assert type(LDPGaussian(epsilon=7.6).protocol(2)) is ValueProtocol
-    assert type(LDPGaussian(epsilon=7.6).protocol(3)) is SampledValueProtocol
+    assert type(LDPGaussian(epsilon=7.7).protocol(2)) is SampledValueProtocol
+    assert type(LDPGaussian(epsilon=7.9).protocol(2)) is ValueProtocol
+    assert type(LDPGaussian(epsilon=7.9).protocol(3)) is SampledValueProtocol
     assert type(LDPGaussian(epsilon=math.inf).protocol(3)) is ValueProtocol
     assert type(LDPGaussian(epsilon=math.inf, mechanism="laplace").protocol(3)) is ValueProtocol
 
