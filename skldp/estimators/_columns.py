@@ -28,7 +28,7 @@ def value_protocol(columns, n_features, **options):
 
     Notes
     -----
-    "auto" samples if :math:`\epsilon < s\sqrt k`, with s = 5.3 for the square wave and no limit for Laplace and
+    "auto" samples if :math:`\epsilon < s\sqrt k`, with s = 5.5 for the square wave and no limit for Laplace and
     Gaussian noise.
 
     Examples

@@ -111,7 +111,7 @@ class LDPGaussian(BaseLDPDensity):
     columns : {"auto", "split", "sample"}, default="auto"
         How clients with several columns report: all of them, each with an equal share of the budget ("split"), or one,
         which the client draws by a uniform coin, with the whole budget ("sample"). "auto" takes the one that needs
-        fewer people: "sample" if epsilon is below :math:`5.3\sqrt k` for k columns and the square wave, and always for
+        fewer people: "sample" if epsilon is below :math:`5.5\sqrt k` for k columns and the square wave, and always for
         the other mechanisms.
     mean_prior : "auto" or (location, scale), default="auto"
         Normal prior of the mean; by default the midpoint and half the range.

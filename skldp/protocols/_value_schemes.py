@@ -56,7 +56,7 @@ class SquareWaveScheme(ValueScheme):
     default_levels = 1024
     # Where both need the same number of people, by the Fisher information about the mean and the standard deviation of
     # normal records that spread over 5 % to 25 % of the range: epsilon 7.5, 9.4, 12.1, 17.5 for 2, 3, 5, 10 columns.
-    sampled_up_to = 5.3
+    sampled_up_to = 5.5
 
     def mechanism(self, protocol, epsilon):
         """Return the randomiser of one value."""

@@ -21,6 +21,7 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    SampledValueProtocol,
     ValueProtocol,
 )
 from tests.estimators.test_streams import CASES, cases, chunked, made
@@ -31,6 +32,8 @@ TINY = {
     "laplace": (ValueProtocol(epsilon=12.0, bounds=(0, 1), n_levels=1, mechanism="laplace"), np.arange(2.0), 3),
     "two columns": (ValueProtocol(epsilon=2.0, bounds=(0, 1), n_levels=1, window=0.0, n_features=2),
                     np.array(list(itertools.product([0.0, 1.0], repeat=2))), 4),
+    "one of two columns": (SampledValueProtocol(epsilon=1.0, bounds=(0, 1), n_levels=1, window=0.0),
+                           np.array(list(itertools.product([0.0, 1.0], repeat=2))), 5),
     "rr": (CategoryProtocol(categories=(0, 1, 2), mechanism="rr"), np.arange(3), 7),
     "subset": (CategoryProtocol(categories=(0, 1, 2, 3), epsilon=0.5), np.arange(4), 5),
     "subset, certain": (CategoryProtocol(categories=(0, 1, 2, 3), epsilon=5.0), np.arange(4), 5),
@@ -58,7 +61,10 @@ def every_report(protocol):
 def probabilities(protocol, records):
     """Probabilities of all reports given each record."""
     reports, mechanism = every_report(protocol), protocol.randomizer
-    if isinstance(protocol, ValueProtocol):
+    if isinstance(protocol, SampledValueProtocol):
+        given = mechanism.log_prob(protocol.reported(reports)[:, 0], records[:, reports[:, 0]])
+        log_prob = given - math.log(protocol.n_features)
+    elif isinstance(protocol, ValueProtocol):
         records = records.reshape(len(records), -1)
         log_prob = mechanism.log_prob(reports[None], records[:, None]).sum(axis=2)
     else:

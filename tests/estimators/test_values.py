@@ -159,8 +159,7 @@ def test_mechanisms_of_the_gaussian(mechanism):
 ])
 def test_any_scipy_distribution(name, values, bounds, truth):
     x = values.rvs(size=(20_000, 1), random_state=np.random.default_rng(1))
-    priors = {"scale": 1.0} if name == "beta" else {}
-    model = LDPDistribution(distribution=name, bounds=bounds, priors=priors, epsilon=3.0, random_state=0).fit(x)
+    model = LDPDistribution(distribution=name, bounds=bounds, epsilon=3.0, random_state=0).fit(x)
     interval = model.posterior_.interval(0.999)
     for parameter, expected in truth.items():
         assert interval[parameter][0] < expected < interval[parameter][1]
@@ -188,7 +187,7 @@ def test_counts_that_do_not_start_at_zero(name, values, priors, truth):
 
 def test_several_columns_are_independent_and_share_the_budget():
     X = np.random.default_rng(0).normal([0.0, 2.0], [1.0, 0.5], size=(20_000, 2))
-    model = LDPGaussian(epsilon=4.0, random_state=0).fit(X)
+    model = LDPGaussian(epsilon=4.0, columns="split", random_state=0).fit(X)
     assert model.mean_.shape == model.std_.shape == (2,)
     assert model.protocol_.randomizer.epsilon == 2.0
     np.testing.assert_allclose(model.mean_, [0.0, 2.0], atol=0.2)

@@ -153,11 +153,11 @@ NOISY = list(CASES)
 # The same without noise, one for each kind and mechanism. These are simulations, which clients refuse.
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
-          for name in ("square wave", "laplace of two columns", "gaussian", "one square wave of three",
-                       "one laplace of two", "one gaussian of five", "subset", "unary encoding, rows kept",
+          for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
-                       "squared gradients on the sphere")}
+                       "squared gradients on the sphere", "one square wave of three", "one laplace of two",
+                       "one gaussian of five")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 

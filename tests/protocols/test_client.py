@@ -24,6 +24,7 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    SampledValueProtocol,
     ValueProtocol,
     _client_ledger,
 )
@@ -42,6 +43,7 @@ CASES = {
                    [0.1, 0.2, 0.3]),
     "same point of the grid": (VALUES, 171.5, 171.5001, 175.0),
     "laplace": (ValueProtocol(mechanism="laplace", n_features=2), [1, 2], {"a": 1.0, "b": 2.0}, [2, 1]),
+    "one of two": (SampledValueProtocol(bounds=(0, 1000)), [1, NAN], {"a": 1.0, "b": None}, [1, 2]),
     "gaussian": (ValueProtocol(mechanism="gaussian", delta=1e-5, n_levels=1), 1.0, np.array([1.0]), 2.0),
     "subset": (CategoryProtocol(categories=tuple("abcdefghijk")), "c", {"letter": "c"}, "d"),
     "no category": (CategoryProtocol(categories=tuple("abcdefghijk")), "?", 10**400, "d"),

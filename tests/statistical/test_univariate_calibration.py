@@ -38,6 +38,7 @@ CASES = {
     "geometric laplace": lambda: LDPGeometric(epsilon=1.0, mechanism="laplace"),
     "gamma square wave": gamma_model,
 }
+N_BETA = 20
 
 
 def scores_of(make, n_fits, break_model=None):
@@ -79,3 +80,16 @@ def half_the_noise(model):
                                   "poisson laplace", "geometric square wave"])
 def test_a_likelihood_with_half_the_noise_is_detected(case):
     assert worst_p_value(scores_of(CASES[case], N_FITS, half_the_noise)) < LEVEL
+
+
+def test_the_default_beta_is_calibrated():
+    """Bounds at the ends of the support fix loc and scale; the shapes are drawn from their default priors."""
+    all_scores = []
+    for seed in range(N_BETA):
+        rng = np.random.default_rng(seed)
+        model = LDPDistribution(distribution="beta", bounds=(0, 10), random_state=seed)
+        truth = {name: float(prior.quantile(rng.random())) for name, prior in model._family().priors.items()}
+        model.fit(10 * rng.beta(*truth.values(), size=(N_CLIENTS, 1)))
+        assert set(truth) == {"a", "b"} and max(model.posterior_.rhat.values()) <= 1.01
+        all_scores.append(rank_scores(model.posterior_, truth))
+    assert worst_p_value(all_scores) > LEVEL

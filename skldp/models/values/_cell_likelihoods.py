@@ -8,6 +8,9 @@ import numpy as np
 from skldp.protocols._cells import GaussianCells, LaplaceCells, SquareWaveCells
 
 
+_STEEP = 0.2  # rise of the distribution function near a group of cells; normal records spread over 3 % of the range
+
+
 class CellLikelihood(ABC):
     """Log-likelihood of counts of reports in cells. Subclasses may leave out empty cells.
 
@@ -69,6 +72,84 @@ class SquareWaveLikelihood(CellLikelihood):
             # Without noise a cell can have probability zero: keep its logarithm finite, far below all others.
             np.maximum(probability, 1e-300, out=probability)
         return np.log(probability, out=probability)
+
+
+class MergedSquareWaveLikelihood(SquareWaveLikelihood):
+    r"""Log-likelihood of square wave reports in groups of cells, for families whose distribution function is costly.
+
+    ``log_probabilities`` is still that of every cell.
+
+    Notes
+    -----
+    A group of c cells has the mean probability :math:`f + (h - f)(\bar C_2 - \bar C_1)`, with the averages of C over
+    the ends and over the starts of its windows, c consecutive points of the grid each. An average is computed as the
+    mean of C at two points that have the same mean and variance, :math:`m \pm \sqrt{(c^2-1)/12}`, which is exact for
+    cubic polynomials. Where C rises steeply, it is the average over all points. Groups repeat with the period w of the
+    window, so that ends and starts have the same averages. There are 25 groups or more in a window and 100 in the
+    range. For normal records that spread over 5 % of the range, groups make the variance of the mean larger by 0.2 %
+    and that of the standard deviation by 0.5 %. Cells are not merged if they differ within groups, which shows records
+    that spread less, or if that would save no time.
+    """
+
+    def __init__(self, family, protocol, counts):
+        super().__init__(family, protocol, counts)
+        self.mechanism = mechanism = protocol.randomizer
+        first, last = _groups(mechanism)
+        self.first, self.sizes = first, last - first
+        self.group_counts = np.add.reduceat(counts, first).astype(float)
+        inside = last <= mechanism.n_levels
+        middle, spread = (first + last - 1)[inside] / 2, np.sqrt(((last - first)[inside] ** 2 - 1) / 12)
+        self.nodes = mechanism.decode(np.concatenate([middle - spread, middle + spread]) + 0.5)
+        self.merges = len(self.nodes) < len(self.edges) and not _differ_within(
+            counts, first, self.sizes, mechanism.epsilon)
+        # Averages of C are numbered from 1. Number 0 is left of the grid, where C is 0; the last is right of it.
+        self.group_ends = np.minimum(np.arange(len(first)), np.count_nonzero(inside)) + 1
+        self.group_starts = np.where(first >= mechanism.n_near, np.searchsorted(first, first - mechanism.n_near) + 1, 0)
+
+    def __call__(self, values):
+        """Log-likelihood of parameter values, shape (n_walkers,)."""
+        if not self.merges:
+            return super().__call__(values)
+        low, high = np.split(self.family.cdf(self.nodes, values), 2, axis=1)
+        mean = np.pad((low + high) / 2, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
+        rise = np.pad(low[:, 1:], ((0, 0), (0, 1)), constant_values=1.0) - np.pad(high[:, :-1], ((0, 0), (1, 0)))
+        walkers, groups = np.nonzero(rise > _STEEP)
+        if len(walkers):
+            mean[walkers, groups + 1] = self._exact_means([value[walkers] for value in values], groups)
+        probability = mean.take(self.group_ends, axis=1) - mean.take(self.group_starts, axis=1)
+        probability *= self.near - self.far
+        probability += self.far
+        return np.log(probability, out=probability) @ self.group_counts
+
+    def _exact_means(self, values, groups):
+        """Averages of C over all points of groups, one for each value of the parameters."""
+        sizes = self.sizes[groups][:, None]
+        offsets = np.arange(sizes.max())
+        points = self.mechanism.decode(self.first[groups][:, None] + np.minimum(offsets, sizes - 1) + 0.5)
+        return np.sum(self.family.cdf(points, values) * (offsets < sizes), axis=1) / sizes[:, 0]
+
+
+def _differ_within(counts, first, sizes, epsilon):
+    """Whether the reports show that cells of a group differ so much that merging them would lose information.
+
+    The excess of the chi-squared statistic over its mean is compared with its noise and with the number of reports. If
+    normal records spread over 3 % of the range, it is 1.5e-4 for each report at epsilon 1 and 4e-4 at 2 and above.
+    """
+    expected = np.repeat(np.add.reduceat(counts, first) / sizes, sizes)
+    n_degrees = len(counts) - len(first)
+    statistic = np.sum((counts - expected) ** 2 / np.maximum(expected, 1e-9))
+    return statistic - n_degrees > 1.5e-4 * min(epsilon**2, 3.0) * counts.sum() + 2 * np.sqrt(2 * n_degrees)
+
+
+def _groups(mechanism):
+    """First cells of groups of cells of the square wave, and their last cells plus one, with the period of a window."""
+    n_levels, period = mechanism.n_levels, mechanism.n_near
+    size = max(1, min(period // 25, n_levels // 100))
+    within = np.union1d(np.arange(0, period, size), n_levels % period)
+    n_cells = n_levels + period
+    starts = (period * np.arange(n_cells // period + 1)[:, None] + within).ravel()
+    first = starts[starts < n_cells]
+    return first, np.append(first[1:], n_cells)
 
 
 class NoiseLikelihood(CellLikelihood):
@@ -136,11 +217,14 @@ class DiscreteLaplaceLikelihood(CellLikelihood):
         return np.log(np.maximum(masses @ self.kernel, 1e-300))
 
 
-# For each type of cells: the likelihood of continuous records, of counts, and of reports without noise.
+# For each type of cells: the likelihood by the kind of the family, and that of reports without noise.
 _LIKELIHOODS: dict = {
-    SquareWaveCells: (SquareWaveLikelihood, SquareWaveLikelihood, SquareWaveLikelihood),
-    LaplaceCells: (LaplaceLikelihood, DiscreteLaplaceLikelihood, NoiselessLikelihood),
-    GaussianCells: (GaussianLikelihood, GaussianLikelihood, NoiselessLikelihood),
+    SquareWaveCells: {"continuous": SquareWaveLikelihood, "costly": MergedSquareWaveLikelihood,
+                      "discrete": SquareWaveLikelihood, "noiseless": SquareWaveLikelihood},
+    LaplaceCells: {"continuous": LaplaceLikelihood, "costly": LaplaceLikelihood,
+                   "discrete": DiscreteLaplaceLikelihood, "noiseless": NoiselessLikelihood},
+    GaussianCells: {"continuous": GaussianLikelihood, "costly": GaussianLikelihood,
+                    "discrete": GaussianLikelihood, "noiseless": NoiselessLikelihood},
 }
 
 
@@ -160,6 +244,5 @@ def cell_likelihood(family, protocol, counts):
     -------
     CellLikelihood
     """
-    continuous, discrete, noiseless = _LIKELIHOODS[type(protocol.cells)]
-    noisy = discrete if family.discrete else continuous
-    return (noisy if protocol.randomizer.private else noiseless)(family, protocol, counts)
+    kind = family.kind if protocol.randomizer.private else "noiseless"
+    return _LIKELIHOODS[type(protocol.cells)][kind](family, protocol, counts)

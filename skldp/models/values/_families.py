@@ -27,6 +27,11 @@ class Family:
         """Whether the distribution is on the integers."""
         return False
 
+    @property
+    def kind(self):
+        """Which likelihood the family needs: "continuous", "discrete", or "costly" for a CDF that takes most time."""
+        return "discrete" if self.discrete else "continuous"
+
     def cdf(self, x, parameters):
         """Distribution function at points, shape (n_walkers, n_points)."""
         raise NotImplementedError
@@ -217,6 +222,11 @@ class ScipyFamily(Family):
     def discrete(self):
         """Whether the distribution is on the integers."""
         return is_discrete(self.distribution)
+
+    @property
+    def kind(self):
+        """Which likelihood the family needs; the functions of ``scipy.stats`` are costly."""
+        return "discrete" if self.discrete else "costly"
 
     def _arguments(self, parameters):
         return {**self.fixed, **dict(zip(self.priors, parameters))}

@@ -1,5 +1,6 @@
 """Families from ``scipy.stats``, with default priors."""
 
+import math
 from numbers import Real
 
 from skldp.exceptions import InvalidParameterError
@@ -18,7 +19,9 @@ def scipy_family(distribution, priors, bounds):
         For each parameter a frozen continuous distribution (its prior) or a number (a fixed value). Parameters that
         are missing get the default prior.
     bounds : tuple of float
-        Public bounds, to which the default priors are scaled.
+        Public bounds, to which the default priors are scaled. They fix loc and scale of a distribution with shapes on
+        an interval, such as beta: the bounds are its ends. They fix loc at 0 if the distribution begins at 0 and they
+        do.
 
     Returns
     -------
@@ -63,15 +66,27 @@ def parameter_names(distribution):
 
 def _defaults(distribution, bounds):
     width = bounds[1] - bounds[0]
-    defaults: dict = {}
-    for name in parameter_names(distribution):
-        if name == "loc":
-            defaults[name] = 0.0 if distribution.shapes else NormalPrior(bounds[0] + width / 2, width / 2)
-        elif name == "scale":
-            defaults[name] = GammaPrior(2.0, 20 / width)
-        else:
-            defaults[name] = BetaPrior(1.0, 1.0) if name == "p" else GammaPrior(2.0, 1.0)
+    shapes = {name: BetaPrior(1.0, 1.0) if name == "p" else GammaPrior(2.0, 1.0)
+              for name in parameter_names(distribution) if name not in ("loc", "scale")}
+    defaults = {**shapes, "loc": 0.0 if shapes else NormalPrior(bounds[0] + width / 2, width / 2)}
+    if not is_discrete(distribution):
+        defaults = {**defaults, "scale": GammaPrior(2.0, 20 / width), **_fixed_by(bounds, distribution, len(shapes))}
     return defaults
+
+
+def _fixed_by(bounds, distribution, n_shapes):
+    """Return loc and scale, or loc alone, if the bounds are the ends of the support of a continuous distribution.
+
+    A support that depends on the shapes is not known. Without shapes, a scale would leave nothing to learn.
+    """
+    supports = {distribution.support(*[shape] * n_shapes) for shape in (0.25, 0.5)}
+    low, high = supports.pop()
+    if supports or math.isinf(low) or math.isnan(low):
+        return {}
+    if math.isinf(high):
+        return {"loc": 0.0} if low == bounds[0] else {}
+    scale = (bounds[1] - bounds[0]) / (high - low)
+    return {"loc": float(bounds[0] - scale * low), "scale": float(scale)} if n_shapes else {}
 
 
 def _check_given(distribution, priors):

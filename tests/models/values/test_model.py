@@ -16,7 +16,8 @@ from skldp.models import (
     ScipyFamily,
     UnivariateModel,
 )
-from skldp.models.values._scipy_family import scipy_family
+from skldp.models.values._cell_likelihoods import MergedSquareWaveLikelihood, SquareWaveLikelihood, _groups
+from skldp.models.values._scipy_family import parameter_names, scipy_family
 from skldp.protocols import Aggregate, ValueProtocol
 from skldp.protocols._tallies import Tally
 
@@ -171,3 +172,52 @@ def test_families_without_a_closed_form_raise_an_error():
         EXPONENTIAL.log_gaussian(0.0, [1.0], (0, 1), 1.0)
     with pytest.raises(ValueError, match="no closed form under Laplace"):
         ScipyFamily(stats.gamma, {}).log_laplace(0.0, [1.0], (0, 1), 1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.2}, {"epsilon": 4.0}, {"window": 0.5}, {"window": 1.0},
+                                     {"n_levels": 1000, "window": 0.3}, {"n_levels": 601}], ids=str)
+def test_merged_cells_of_the_square_wave(options):
+    """Each group has the mean probability of its cells: exactly for a cubic distribution function."""
+    protocol = ValueProtocol(bounds=(0, 1), **options)
+    counts = np.random.default_rng(0).poisson(30.0, size=protocol.cells.n_cells) + 1
+    first, last = _groups(protocol.randomizer)
+    assert first[0] == 0 and (last[:-1] == first[1:]).all() and last[-1] == len(counts)
+    assert (last - first).max() <= len(counts) / 100
+    for shapes, accuracy in (((3.0, 1.0), 1e-10), ((2.3, 4.1), 1e-7), ((60.0, 90.0), 1e-7), ((900.0, 500.0), 1e-5),
+                             ((40_000.0, 50_000.0), 1e-5)):
+        values = [np.array([[shape], [shape]]) for shape in shapes]
+        family = scipy_family("beta", None, (0, 1))
+        merged = MergedSquareWaveLikelihood(family, protocol, counts)
+        cells = np.exp(SquareWaveLikelihood(family, protocol, np.ones_like(counts)).log_probabilities(values))
+        mean = np.add.reduceat(cells, first, axis=1) / (last - first)
+        expected = np.log(mean) @ np.add.reduceat(counts, first)
+        np.testing.assert_allclose(merged(values), expected, rtol=accuracy)
+        np.testing.assert_array_equal(merged.log_probabilities(values), np.log(cells), "those of single cells")
+
+
+def test_narrow_windows_few_reports_and_narrow_records_are_not_merged():
+    family, values = scipy_family("beta", None, (0, 1)), [np.array([[2.0]]), np.array([[3.0]])]
+    for protocol, count in ((ValueProtocol(bounds=(0, 1), epsilon=12.0), 5), (ValueProtocol(bounds=(0, 1)), 0),
+                            (ValueProtocol(bounds=(0, 1)), 500)):
+        counts = np.random.default_rng(0).poisson(count, protocol.cells.n_cells)
+        counts[40:47] += 500  # differences within a group, which merging would lose
+        exact = SquareWaveLikelihood(family, protocol, counts)(values)
+        np.testing.assert_array_equal(MergedSquareWaveLikelihood(family, protocol, counts)(values), exact)
+
+
+@pytest.mark.parametrize("name, bounds, fixed", [
+    ("beta", (0, 1), {"loc": 0.0, "scale": 1.0}), ("beta", (-2, 8), {"loc": -2.0, "scale": 10.0}),
+    ("rdist", (0, 4), {"loc": 2.0, "scale": 2.0}), ("triang", (0, 10), {"loc": 0.0, "scale": 10.0}),
+    ("gamma", (0, 9), {"loc": 0.0}), ("expon", (0, 9), {"loc": 0.0}), ("expon", (1, 9), {}),
+    ("uniform", (0, 1), {}), ("norm", (0, 1), {}), ("truncnorm", (0, 1), {"loc": 0.0}),
+    ("nbinom", (0, 9), {"loc": 0.0}),
+])
+def test_bounds_at_the_ends_of_the_support_fix_loc_and_scale(name, bounds, fixed):
+    family = scipy_family(name, None, bounds)
+    assert family.fixed == fixed
+    assert set(family.priors) == set(parameter_names(family.distribution)) - set(fixed)
+
+
+def test_given_priors_come_before_the_bounds():
+    family = scipy_family("beta", {"scale": stats.gamma(2), "loc": 0.5}, (0, 1))
+    assert family.fixed == {"loc": 0.5} and list(family.priors) == ["a", "b", "scale"]
