@@ -12,7 +12,8 @@ N_FITS, LEVEL = 150, 1e-4
 CASES = {
     "gaussian laplace": (lambda: LDPGaussian(mechanism="laplace"), lambda rng, n: rng.normal(1, 1, size=(n, 1))),
     "poisson square wave": (lambda: LDPPoisson(), lambda rng, n: rng.poisson(6, size=(n, 1))),
-    "geometric laplace": (lambda: LDPGeometric(mechanism="laplace"), lambda rng, n: rng.geometric(0.2, size=(n, 1)) - 1),
+    "geometric laplace": (lambda: LDPGeometric(mechanism="laplace"),
+                          lambda rng, n: rng.geometric(0.2, size=(n, 1)) - 1),
 }
 
 
