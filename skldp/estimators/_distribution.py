@@ -38,7 +38,7 @@ class LDPDistribution(BaseLDPDensity):
     ----------
     params_ : dict of str to float or ndarray
         Posterior means by name.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes

@@ -57,7 +57,7 @@ class LDPHistogram(BaseLDPEstimator):
         The categories, in the order of the frequencies.
     mechanism_, likelihood_ : str
         What "auto" chose.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes

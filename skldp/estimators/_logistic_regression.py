@@ -64,7 +64,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     information_ : dict
         ``"coef"``: for each coefficient log2 of its prior over its posterior standard deviation, in bits. Near 0 the
         reports say nothing about it.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Warns

@@ -59,7 +59,7 @@ class LDPExponential(_RateEstimator):
     ----------
     rate_ : float, or ndarray of shape (n_features,)
         Posterior mean.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes
@@ -120,7 +120,7 @@ class LDPPoisson(_CountEstimator):
     ----------
     rate_ : float, or ndarray of shape (n_features,)
         Posterior mean.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes
@@ -181,7 +181,7 @@ class LDPGeometric(_CountEstimator):
     ----------
     probability_ : float, or ndarray of shape (n_features,)
         Posterior mean.
-    posterior_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
+    posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes

@@ -135,6 +135,8 @@ class LDPGaussian(BaseLDPDensity):
         Posterior means.
     posterior_ : Posterior
         Draws of ``mean`` and ``std`` with diagnostics.
+    fit_check_ : FitCheck or None
+        Test of whether the model explains its reports; None if they cannot tell, as for few reports and regressions.
     epsilon_, delta_ : float
         Budget that each client spent.
     n_reports_, n_rejected_ : int
@@ -143,6 +145,11 @@ class LDPGaussian(BaseLDPDensity):
         The public description of the collection.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    Warns
+    -----
+    ModelMisfitWarning
+        If the reports show that the values are not normal: the p-value of ``fit_check_`` is below 0.001.
 
     Notes
     -----

@@ -19,7 +19,7 @@ _MOST_GROUPS = 64
 _FEWEST_EXPECTED = 10  # reports in a group
 _N_DRAWS, _FEWEST_DRAWS = 256, 64  # of the posterior; the standard error of its variances is 9 % with 256
 _LARGEST_BLOCK = 2**20  # probabilities computed at the same time
-_LEAST_SHARE = 0.2  # of the variance of a run that the fit leaves; below it, the run says nothing about the model
+_LEAST_SHARE = 0.4  # of the variance of a run that the fit leaves; of less, the draws give no accurate part
 
 
 def cell_residuals(log_probabilities, parts, theta):
@@ -48,13 +48,15 @@ def cell_residuals(log_probabilities, parts, theta):
     groups = _Groups([protocol.cells.centres for protocol, _ in parts],
                      [counts.sum() * np.exp(log_probabilities(protocol, centre)[:, 0]) for protocol, counts in parts])
     theta = theta[::_stride(theta, parts)]
-    observed, drawn, covariance = 0, 0, 0
+    size = groups.n_groups
+    observed, drawn, covariance = np.zeros(size), np.zeros((len(theta), size)), np.zeros((size, size))
     for place, (protocol, counts) in enumerate(parts):
         n = counts.sum()
         shares = _group_probabilities(log_probabilities, protocol, theta, lambda cells: groups.add_up(place, cells))
         mean = shares.mean(axis=0)
-        observed, drawn = observed + groups.add_up(place, counts), drawn + n * shares
-        covariance = covariance + n * (np.diag(mean) - np.outer(mean, mean))
+        observed += groups.add_up(place, counts)
+        drawn += n * shares
+        covariance += n * (np.diag(mean) - np.outer(mean, mean))
     return _runs(observed, drawn.mean(axis=0), covariance - np.atleast_2d(np.cov(drawn.T)), groups.edges)
 
 
