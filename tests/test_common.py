@@ -35,7 +35,8 @@ TRANSFORMERS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning", "ignore::skldp.exceptions.StatisticalWarning")
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning",
+                            "ignore::skldp.exceptions.StatisticalWarning")
 @parametrize_with_checks(ESTIMATORS + TRANSFORMERS)
 def test_sklearn_check(estimator, check):
     check(estimator)

@@ -10,7 +10,7 @@ from skldp.models.values._smooth_masses import SmoothMasses
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
-# Standardised log-odds of a point mass of 5 %, at which it starts: the prior would hold a small one where it is, because
+# Standardised log-odds of a point mass of 5 %, at which it starts. The prior would hold a small one where it is, since
 # the slope of the likelihood by its logarithm is proportional to the mass.
 _LARGE = 2.5
 _LEAST_SCORE = 4.5  # standard deviations, at which a cell gets a point mass
