@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._validation._categories import columns_of, distinct_rows
 from skldp._validation._door import as_values
-from skldp._validation._parameters import check_fraction, check_integer, check_positive
+from skldp._validation._parameters import check_fraction, check_integer
 from skldp.analysis._planning import plan_frequency
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._streams import Counter
@@ -18,6 +18,7 @@ from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.categories._choice import LikelihoodChoice, check_likelihood
 from skldp.models.categories._likelihoods import unbiased
 from skldp.models.categories._model import histogram_model
+from skldp.models.categories._prior import check_concentration
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._tallies import RowTally
@@ -83,7 +84,7 @@ class LDPHistogram(BaseLDPEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, categories: Any = None, mechanism: str = "auto",
-                 likelihood: str = "auto", concentration: float = 1.0, inference: Any = "mcmc",
+                 likelihood: str = "auto", concentration: float | str = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
@@ -130,7 +131,7 @@ class LDPHistogram(BaseLDPEstimator):
             )
 
     def _models(self, aggregate):
-        return [histogram_model(aggregate, check_positive(self.concentration, "concentration"), self.likelihood)]
+        return [histogram_model(aggregate, check_concentration(self.concentration), self.likelihood)]
 
     def _describe(self, posterior, models, aggregate):
         protocol, (model,) = aggregate.protocol, models

@@ -31,6 +31,10 @@ class Model(ABC):
     report_log_likelihoods : callable or None
         Maps a protocol and theta to the log-likelihoods of single reports, shape (n_reports, n_walkers).
 
+    nearly_independent : bool
+        Whether parameters are nearly independent given the reports, and so many that matrices of them are expensive.
+        Samplers then use variances in place of covariances. Needs a gradient.
+
     Examples
     --------
     >>> import numpy as np
@@ -53,6 +57,7 @@ class Model(ABC):
     approximation: Any = None
     coordinates: Any = None
     report_log_likelihoods: Any = None
+    nearly_independent: bool = False
 
     @abstractmethod
     def initial(self) -> np.ndarray:

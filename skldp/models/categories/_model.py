@@ -30,9 +30,13 @@ from skldp.models.categories._likelihoods import (
     QuadraticLikelihood,
     RowLikelihood,
 )
+from skldp.models.categories._prior import DirichletPrior
 from skldp.protocols._tallies import PairTally, RowTally
 
 _ROOT_SCALE = 0.05  # k
+
+_LEFT_SLOPE = 8.0  # m
+_MOST_IN_MATRIX = int(__import__('os').environ.get('MOST','200'))
 _LEAST_SHAPE = 100.0  # of G
 _VERY_NEGATIVE = -30.0  # below this log(1 + exp(a)) is exp(a) in floating point
 
@@ -111,10 +115,15 @@ class HistogramModel(Model):
         self.likelihoods = likelihoods
         self.concentration = concentration
         self.n_params = likelihoods[0].n_categories
-        shape = concentration * self.n_params
-        self.added_shape = max(_LEAST_SHAPE - shape, 0.0)  # c
-        self.unit = 1 + self.added_shape / shape  # u
+        self.prior = DirichletPrior(self.n_params, concentration)
+        self.total = max(_LEAST_SHAPE, self.n_params)
+        self.unit = self.total / self.n_params  # u
         self.n_reports = sum(part.n_reports for part in likelihoods)
+
+    @property
+    def nearly_independent(self):
+        """Whether categories are so many that matrices of them would be slower than a few more steps."""
+        return self.n_params > _MOST_IN_MATRIX
 
     @property
     def likelihood(self):
@@ -129,7 +138,7 @@ class HistogramModel(Model):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
         logs, slope, _ = self._logs(theta)
         frequencies = softmax(logs)
-        value = self._log_prior(logs, slope) + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
+        value = self._log_prior(logs, slope)[0] + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
         return np.where(np.isnan(value), -np.inf, value)  # the softmax of infinite coordinates is NaN
 
     def gradient(self, theta):
@@ -141,23 +150,26 @@ class HistogramModel(Model):
         estimate = np.mean([part.estimate() for part in self.likelihoods], axis=0)
         d = self.n_params
         frequencies = np.maximum(estimate, 0.1 / d)
-        total = d * self.concentration + self.added_shape
-        w = inverse_softplus((frequencies / frequencies.sum() * total / self.unit) ** (2 / 3) / _ROOT_SCALE)
+        w = inverse_softplus((d * frequencies / frequencies.sum()) ** (2 / 3) / _ROOT_SCALE)
         return unbend(w)
 
     def _value_and_gradient(self, theta, likelihoods):
         logs, slope, by_slope = self._logs(theta)
         frequencies = softmax(logs)
-        value, by_frequency = self._log_prior(logs, slope), np.zeros_like(theta)
+        (value, concentration), by_frequency = self._log_prior(logs, slope), np.zeros_like(theta)
         for part in likelihoods:
             part_value, part_gradient = part.value_and_gradient(frequencies)
             value, by_frequency = value + part_value, by_frequency + part_gradient
-        by_logs = frequencies * (by_frequency - np.vecdot(frequencies, by_frequency)[:, None] + self.added_shape)
-        return value, slope * (by_logs + self.concentration - np.exp(logs)) + by_slope
+        # of the prior of G without the share that belongs to the frequencies
+        by_total = self.total - self.n_params * concentration - np.vecdot(frequencies, by_frequency)
+        by_logs = frequencies * (by_frequency + by_total[:, None]) + concentration[:, None] - np.exp(logs)
+        return value, slope * by_logs + by_slope
 
     def _log_prior(self, logs, slope):
-        value = (self.concentration * logs - np.exp(logs) + np.log(slope)).sum(axis=1)
-        return value + self.added_shape * logsumexp(logs, axis=1) if self.added_shape else value
+        """Return the log-density of the prior in the coordinates, and the mean of the concentration given them."""
+        log_total = logsumexp(logs, axis=1)
+        value, concentration = self.prior.evaluate(logs.sum(axis=1) - self.n_params * log_total)
+        return value + np.log(slope).sum(axis=1) + self.total * log_total - np.exp(log_total), concentration
 
     def _logs(self, theta):
         r"""Return :math:`\phi` at coordinates x, its derivative :math:`\phi'`, and :math:`\phi''/\phi'`."""
@@ -166,8 +178,10 @@ class HistogramModel(Model):
         far = w < _VERY_NEGATIVE
         ratio = np.where(far, 1.0, rise / np.where(far, 1.0, softplus))
         log_softplus = np.where(far, w, np.log(np.where(far, 1.0, softplus)))
-        logs = np.log(self.unit) + 1.5 * (np.log(_ROOT_SCALE) + log_softplus)
-        return logs, 1.5 * ratio * w_slope, (1 - rise - ratio) * w_slope + w_bend
+        logs = np.log(self.unit) + 1.5 * (np.log(_ROOT_SCALE) + log_softplus) + _LEFT_SLOPE * (w - softplus)
+        slope = 1.5 * ratio + _LEFT_SLOPE * (1 - rise)
+        curvature = 1.5 * ratio * (1 - rise - ratio) - _LEFT_SLOPE * rise * (1 - rise)
+        return logs, slope * w_slope, curvature / slope * w_slope + w_bend
 
 
 class SurrogateHistogramModel(HistogramModel):
@@ -213,7 +227,7 @@ class SurrogateHistogramModel(HistogramModel):
             gradient = sum(part.value_and_gradient(frequencies[None])[1][0] for part in self.likelihoods)
             # Each likelihood is a mixture over the categories: the expected number of clients in each of them.
             clients = frequencies * (gradient + self.n_reports - frequencies @ gradient)
-            frequencies = (clients + self.concentration) / (self.n_reports + self.n_params * self.concentration)
+            frequencies = (clients + 0.5) / (self.n_reports + self.n_params * 0.5)
         return frequencies
 
 

@@ -1,0 +1,73 @@
+r"""Prior of frequencies: symmetric Dirichlet, with a given or a learned concentration."""
+
+import numpy as np
+from scipy.special import gammaln
+
+from skldp._validation._parameters import check_positive
+from skldp.exceptions import InvalidParameterError
+
+# The logarithm of a learned concentration is normal, truncated to these ends.
+_LOG_MEAN, _LOG_SCALE = np.log(0.5), 1.5
+_ENDS = 0.005, 20.0
+_COARSEST, _POINTS_PER_WIDTH = 0.25, 2.0
+
+
+class DirichletPrior:
+    r"""Mixture of symmetric Dirichlet distributions over a grid of concentrations; a fixed one is a grid of one.
+
+    Parameters
+    ----------
+    n_categories : int
+    concentration : "auto" or float
+        "auto" for :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005 and 20.
+
+    Notes
+    -----
+    With weights :math:`w_j` the log-density of frequencies depends on :math:`T = \sum_k\log\theta_k` alone,
+
+    .. math:: h(T) = \log\sum_jw_j\frac{\Gamma(d\alpha_j)}{\Gamma(\alpha_j)^d}e^{\alpha_jT} - T,
+
+    and :math:`h'(T) + 1` is the mean of :math:`\alpha` given :math:`\theta`. Given :math:`\theta`, :math:`\log\alpha`
+    has a standard deviation of at least about :math:`1/\sqrt d`. The grid has two points in that width, so that the
+    mixture has a single mode and equals the integral over :math:`\alpha`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models.categories._prior import DirichletPrior
+    >>> value, concentration = DirichletPrior(3, 2.0).evaluate(np.array([-3.5, -4.0]))
+    >>> concentration
+    array([2., 2.])
+    """
+
+    def __init__(self, n_categories, concentration):
+        self.concentrations, log_weights = _grid(n_categories, concentration)
+        self._constants = (log_weights + gammaln(n_categories * self.concentrations)
+                           - n_categories * gammaln(self.concentrations))
+
+    def evaluate(self, log_sums):
+        r"""Return :math:`h(T) + T`, and the mean of :math:`\alpha`, at each T."""
+        terms = self._constants + log_sums[:, None] * self.concentrations
+        largest = terms.max(axis=1)
+        weights = np.exp(terms - largest[:, None])
+        total = weights.sum(axis=1)
+        return largest + np.log(total), weights @ self.concentrations / total
+
+
+def check_concentration(concentration):
+    """Return a concentration: "auto" or a positive number."""
+    if isinstance(concentration, str):
+        if concentration != "auto":
+            raise InvalidParameterError(f'concentration must be "auto" or a positive number, got {concentration!r}.')
+        return concentration
+    return check_positive(concentration, "concentration")
+
+
+def _grid(n_categories, concentration):
+    """Return concentrations, and the logarithms of their weights."""
+    if not isinstance(concentration, str):
+        return np.array([float(concentration)]), np.zeros(1)
+    low, high = np.log(_ENDS)
+    step = min(_COARSEST, 1 / (_POINTS_PER_WIDTH * np.sqrt(n_categories)))
+    logs = np.linspace(low, high, int(np.ceil((high - low) / step)) + 1)
+    return np.exp(logs), -0.5 * ((logs - _LOG_MEAN) / _LOG_SCALE) ** 2
