@@ -40,11 +40,10 @@ class LDPHistogram(BaseLDPEstimator):
         "exact" uses every single report. "counts" uses only the number of reports that contain each category and, up to
         32 categories, each pair of them; its cost does not grow with the number of clients. For randomised response and
         subsets of size one they are the same. "auto" is exact if that is cheap; the choice is in ``likelihood_``.
-    concentration : float, default=1.0
-        Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. It matters
-        under strong noise. Few large and many small categories are estimated better with less than 1 (root mean square
-        error smaller by a sixth at epsilon 0.5 and 10,000 clients if four of 16 categories have 80 % of them), nearly
-        equal ones with 1 or more.
+    concentration : "auto" or float, default="auto"
+        Parameter of the symmetric Dirichlet prior. A few large and many rare categories have a small one, nearly equal
+        categories a large one. "auto" learns it: up to 64 categories together with the frequencies, above by its most
+        probable value given the reports. A number fixes it: 1 is uniform on the simplex, 1/2 the reference prior.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
@@ -63,7 +62,8 @@ class LDPHistogram(BaseLDPEstimator):
 
     Notes
     -----
-    :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`. Subsets and unary encoding have
+    :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`, and :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005
+    and 20 if it is learned. Subsets and unary encoding have
     :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. For exact
     likelihoods of rows, trajectories use a second-order expansion and the accept step evaluates the exact likelihood.
 

@@ -158,5 +158,6 @@ def test_every_public_model_is_registered():
 def test_optional_members_are_none_by_default():
     for name in ("gradient", "surrogate", "approximation", "coordinates", "report_log_likelihoods"):
         assert getattr(Model, name) is None
+    assert Model.nearly_independent is False
     with pytest.raises(TypeError, match="abstract"):
         Model()

@@ -1,20 +1,20 @@
 r"""Log-density of category frequencies, given aggregated reports.
 
-The frequencies are :math:`\theta_k = g_k/G`, :math:`G = \sum_l g_l`, which needs no constraint. If the :math:`g_k` are
-independent Gamma variables of shape :math:`\alpha`, :math:`\theta` is Dirichlet(:math:`\alpha`) and independent of G.
-The distribution of G is free: it is Gamma with a shape of :math:`c + d\alpha \ge 100`, so that G is nearly constant.
-The log-density of the logarithms :math:`\phi_k = \log g_k` is then :math:`\alpha\sum_k\phi_k + c\log G - G`, plus the
-log-likelihood of :math:`\theta`.
+The frequencies are :math:`\theta_k = g_k/G`, :math:`G = \sum_l g_l`, which needs no constraint. They are
+Dirichlet(:math:`\alpha`), with :math:`\alpha` given or learned (see :mod:`skldp.models.categories._prior`). The
+distribution of G is free: it is Gamma, independent of :math:`\theta`, with a shape S of d but at least 100, so that
+G is nearly constant. With :math:`h(T)` the log-density of :math:`\theta`, the log-density of the logarithms
+:math:`\phi_k = \log g_k` is then :math:`h(T) + T + S\log G - G`, plus the log-likelihood of :math:`\theta`.
 
 The coordinates x are such that Gamma variables of every shape are nearly normal, also for categories that few clients
-have. With :math:`w(x) = x\sqrt{1 + x^2/4}` and a typical size u of a :math:`g_k` about which the reports say nothing,
+have. With :math:`w(x) = x\sqrt{1 + x^2/4}` and the mean u = S/d of a :math:`g_k`,
 
-.. math:: \phi = \log u + \tfrac32\log(k\log(1 + e^{w(x)})), \qquad k = 0.05.
+.. math:: \phi = \log u + \tfrac32\log(k\log(1 + e^w)) - m\log(1 + e^{-w}), \qquad k = 0.05,\ m = 8.
 
 For positive x this is close to a cube root (Wilson and Hilferty 1931). For negative x, :math:`\phi` decreases as
-:math:`-\frac34x^2`, so that the tail :math:`e^{\alpha\phi}` of the prior is that of a normal distribution. Skewness and
-excess kurtosis of x are below 0.5 for shapes from 0.1 on, those of :math:`\log g_k` are -1.1 and 2.4 at shape one. The
-Jacobian adds :math:`\sum_k\log\phi_k'`.
+:math:`-\frac{19}4x^2`, so that the tail :math:`e^{\alpha\phi}` of the prior is that of a normal distribution. Its width
+suits categories that nobody has: if 20 of 200 have all clients, :math:`\alpha` is about 0.01, and chains need a third
+of the steps that they need with m = 0. The Jacobian adds :math:`\sum_k\log\phi_k'`.
 """
 
 import numpy as np
@@ -29,29 +29,31 @@ from skldp.models.categories._likelihoods import (
     PairedCountLikelihood,
     QuadraticLikelihood,
     RowLikelihood,
+    pooled_estimate,
 )
-from skldp.models.categories._prior import DirichletPrior
+from skldp.models.categories._prior import DirichletPrior, estimated_concentration
 from skldp.protocols._tallies import PairTally, RowTally
 
 _ROOT_SCALE = 0.05  # k
 
 _LEFT_SLOPE = 8.0  # m
-_MOST_IN_MATRIX = int(__import__('os').environ.get('MOST','200'))
+_PILOT = 0.5  # concentration for the point of expansion
+_MANY = 64  # categories: matrices of them, and mixing over the concentration, would be slow
 _LEAST_SHAPE = 100.0  # of G
 _VERY_NEGATIVE = -30.0  # below this log(1 + exp(a)) is exp(a) in floating point
 
 __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
 
 
-def histogram_model(aggregate, concentration=1.0, likelihood="auto"):
+def histogram_model(aggregate, concentration="auto", likelihood="auto"):
     """Return the model of category frequencies for an aggregate.
 
     Parameters
     ----------
     aggregate : Aggregate
         Counts or rows under one or more :class:`skldp.protocols.CategoryProtocol`.
-    concentration : float, default=1.0
-        Parameter of the symmetric Dirichlet prior.
+    concentration : "auto" or float, default="auto"
+        Parameter of the symmetric Dirichlet prior, learned by default.
     likelihood : {"auto", "exact", "counts"}, default="auto"
         "exact" evaluates single reports if the aggregate kept them, "auto" only if that is also cheap, and "counts"
         never. For randomised response and subsets of size one, counts are exact. The model's attribute
@@ -90,14 +92,14 @@ def _likelihood(mechanism, tally, choice):
 
 
 class HistogramModel(Model):
-    """Frequencies of categories under a symmetric Dirichlet prior.
+    """Frequencies of categories under a symmetric Dirichlet prior, of a given or a learned concentration.
 
     Parameters
     ----------
     likelihoods : list
         One for each protocol, with the methods ``log_likelihood``, ``value_and_gradient`` and ``estimate``.
-    concentration : float, default=1.0
-        Parameter of the prior.
+    concentration : "auto" or float, default="auto"
+        Parameter of the prior: learned with the frequencies, or estimated first if there are more than 64 categories.
 
     Examples
     --------
@@ -111,19 +113,25 @@ class HistogramModel(Model):
     ((5,), (5, 3))
     """
 
-    def __init__(self, likelihoods, concentration=1.0):
+    def __init__(self, likelihoods, concentration="auto"):
         self.likelihoods = likelihoods
         self.concentration = concentration
         self.n_params = likelihoods[0].n_categories
-        self.prior = DirichletPrior(self.n_params, concentration)
+        self.prior = DirichletPrior(self.n_params, self._mixed(concentration))
         self.total = max(_LEAST_SHAPE, self.n_params)
         self.unit = self.total / self.n_params  # u
         self.n_reports = sum(part.n_reports for part in likelihoods)
 
+    def _mixed(self, concentration):
+        """Return the concentration of the prior: estimated, if it is to be learned and categories are many."""
+        if not isinstance(concentration, str) or self.n_params <= _MANY:
+            return concentration
+        return estimated_concentration(*pooled_estimate(self.likelihoods))
+
     @property
     def nearly_independent(self):
         """Whether categories are so many that matrices of them would be slower than a few more steps."""
-        return self.n_params > _MOST_IN_MATRIX
+        return self.n_params > _MANY
 
     @property
     def likelihood(self):
@@ -147,8 +155,7 @@ class HistogramModel(Model):
 
     def initial(self):
         """Return the coordinates of the unbiased estimates, clipped to the interior of the simplex."""
-        estimate = np.mean([part.estimate() for part in self.likelihoods], axis=0)
-        d = self.n_params
+        estimate, d = pooled_estimate(self.likelihoods)[0], self.n_params
         frequencies = np.maximum(estimate, 0.1 / d)
         w = inverse_softplus((d * frequencies / frequencies.sum()) ** (2 / 3) / _ROOT_SCALE)
         return unbend(w)
@@ -194,8 +201,8 @@ class SurrogateHistogramModel(HistogramModel):
     ----------
     likelihoods : list
         Exact, one for each protocol.
-    concentration : float, default=1.0
-        Parameter of the prior.
+    concentration : "auto" or float, default="auto"
+        Parameter of the prior: learned with the frequencies, or estimated first if there are more than 64 categories.
 
     Examples
     --------
@@ -210,7 +217,7 @@ class SurrogateHistogramModel(HistogramModel):
     (5, 3)
     """
 
-    def __init__(self, likelihoods, concentration=1.0):
+    def __init__(self, likelihoods, concentration="auto"):
         super().__init__(likelihoods, concentration)
         reference = self._near_mode()
         self.surrogates = [QuadraticLikelihood(part, reference) if isinstance(part, RowLikelihood) else part
@@ -227,7 +234,7 @@ class SurrogateHistogramModel(HistogramModel):
             gradient = sum(part.value_and_gradient(frequencies[None])[1][0] for part in self.likelihoods)
             # Each likelihood is a mixture over the categories: the expected number of clients in each of them.
             clients = frequencies * (gradient + self.n_reports - frequencies @ gradient)
-            frequencies = (clients + 0.5) / (self.n_reports + self.n_params * 0.5)
+            frequencies = (clients + _PILOT) / (self.n_reports + self.n_params * _PILOT)
         return frequencies
 
 
