@@ -56,8 +56,8 @@ def main():
                 distances, covered = (np.mean(part, axis=0) for part in zip(*results))
                 rows.append([f"{name}, epsilon {epsilon:g}", *distances, distances[0] / distances[1:4].min(),
                              *(f"{share:.0%}" for share in covered)])
-    print(f"N = 20,000, subsets, counts; total variation of the posterior mean, and coverage of 90 % intervals; mean of "
-          f"{repeats} repeats")
+    print("N = 20,000, subsets, counts; total variation of the posterior mean, and coverage of 90 % intervals; "
+          f"mean of {repeats} repeats")
     print_table(["shape", *(f"TV {value}" for value in CONCENTRATIONS), "TV projected", "auto / best fixed",
                  *(f"in {value}" for value in CONCENTRATIONS)], rows)
 

@@ -119,6 +119,7 @@ class HistogramModel(Model):
         self.likelihoods = likelihoods
         self.concentration = concentration
         self.n_params = likelihoods[0].n_categories
+        self.nearly_independent = self.n_params > _MANY
         self.prior = DirichletPrior(self.n_params, self._mixed(concentration))
         self.total = max(_LEAST_SHAPE, self.n_params)
         self.unit = self.total / self.n_params  # u
@@ -129,11 +130,6 @@ class HistogramModel(Model):
         if not isinstance(concentration, str) or self.n_params <= _MANY:
             return concentration
         return max(estimated_concentration(*pooled_estimate(self.likelihoods)), _LEAST_OF_MANY)
-
-    @property
-    def nearly_independent(self):
-        """Whether categories are so many that matrices of them would be slower than a few more steps."""
-        return self.n_params > _MANY
 
     @property
     def likelihood(self):
