@@ -7,10 +7,11 @@ from scipy.special import ndtr
 from skldp._validation._parameters import check_bounds, check_fraction, check_positive, check_real
 from skldp.analysis._planning import checked_assumptions, checked_name
 from skldp.exceptions import InvalidParameterError
-from skldp.models.values._density_coordinates import MEDIAN_SCALE, prior_precision
+from skldp.models.values._density_coordinates import prior_precision
 from skldp.models.values._smooth_masses import SmoothMasses
 from skldp.models.values._window_likelihood import WindowLikelihood
 
+_SCALE = 0.7  # of the deviations from a normal density: what fits of normal values learn
 _FEWEST, _MOST = 1e-3, 1e15  # reports
 
 
@@ -30,7 +31,7 @@ def plan_density(estimator, precision, parameter, assumptions):
     directions = _directions(grid, masses)
     none = np.zeros(protocol.cells.n_cells, dtype=np.int64)
     information = WindowLikelihood(grid, protocol.randomizer, none).information(masses, directions)
-    prior = np.diag(prior_precision(directions.shape[1], MEDIAN_SCALE))
+    prior = np.diag(prior_precision(directions.shape[1], _SCALE))
     gradient = _GRADIENTS[name](grid, masses, check_fraction(given["q"], "q")) @ directions
 
     def excess(log_reports):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._validation._categories import columns_of, distinct_rows
 from skldp._validation._door import as_values
-from skldp._validation._parameters import check_fraction, check_integer, check_positive
+from skldp._validation._parameters import check_fraction, check_integer
 from skldp.analysis._planning import plan_frequency
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._streams import Counter
@@ -18,6 +18,7 @@ from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.categories._choice import LikelihoodChoice, check_likelihood
 from skldp.models.categories._likelihoods import unbiased
 from skldp.models.categories._model import histogram_model
+from skldp.models.categories._prior import check_concentration
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._tallies import RowTally
@@ -39,11 +40,11 @@ class LDPHistogram(BaseLDPEstimator):
         "exact" uses every single report. "counts" uses only the number of reports that contain each category and, up to
         32 categories, each pair of them; its cost does not grow with the number of clients. For randomised response and
         subsets of size one they are the same. "auto" is exact if that is cheap; the choice is in ``likelihood_``.
-    concentration : float, default=1.0
-        Parameter of the symmetric Dirichlet prior: 1 is uniform on the simplex, 1/2 the reference prior. It matters
-        under strong noise. Few large and many small categories are estimated better with less than 1 (root mean square
-        error smaller by a sixth at epsilon 0.5 and 10,000 clients if four of 16 categories have 80 % of them), nearly
-        equal ones with 1 or more.
+    concentration : "auto" or float, default="auto"
+        Parameter of the symmetric Dirichlet prior. A few large and many rare categories have a small one, nearly equal
+        categories a large one. "auto" learns it: up to 64 categories together with the frequencies, above by its most
+        probable value given the reports, at least 0.5. A number fixes it: 1 is uniform on the simplex, 1/2 the
+        reference prior.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 
@@ -62,7 +63,8 @@ class LDPHistogram(BaseLDPEstimator):
 
     Notes
     -----
-    :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`. Subsets and unary encoding have
+    :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`, and :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005
+    and 20 if it is learned. Subsets and unary encoding have
     :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. For exact
     likelihoods of rows, trajectories use a second-order expansion and the accept step evaluates the exact likelihood.
 
@@ -83,7 +85,7 @@ class LDPHistogram(BaseLDPEstimator):
     """
 
     def __init__(self, *, epsilon: float = 1.0, categories: Any = None, mechanism: str = "auto",
-                 likelihood: str = "auto", concentration: float = 1.0, inference: Any = "mcmc",
+                 likelihood: str = "auto", concentration: float | str = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
                  warm_start: bool = False) -> None:
         self.epsilon = epsilon
@@ -132,7 +134,7 @@ class LDPHistogram(BaseLDPEstimator):
             )
 
     def _models(self, aggregate):
-        return [histogram_model(aggregate, check_positive(self.concentration, "concentration"), self.likelihood)]
+        return [histogram_model(aggregate, check_concentration(self.concentration), self.likelihood)]
 
     def _describe(self, posterior, models, aggregate):
         protocol, (model,) = aggregate.protocol, models

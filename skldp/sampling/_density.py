@@ -43,6 +43,8 @@ class GuardedModel:
         Whether it has a cheaper approximate gradient.
     has_trajectory_gradient : bool
         Whether it has at least one of the two.
+    nearly_independent : bool
+        Whether variances are a good metric.
     """
 
     def __init__(self, model):
@@ -50,6 +52,7 @@ class GuardedModel:
         self.n_params = int(model.n_params)
         self.has_gradient = model.gradient is not None
         self.has_surrogate = model.surrogate is not None
+        self.nearly_independent = model.nearly_independent
         self.has_trajectory_gradient = self.has_gradient or self.has_surrogate
         self._last = np.empty((0, 0)), np.empty(0)
 

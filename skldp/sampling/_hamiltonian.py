@@ -4,6 +4,8 @@ import numpy as np
 from emcee.moves import Move
 from emcee.state import State
 
+from skldp.sampling._metric import inverse_of, pulled_back, root_of, scaled
+
 
 class HamiltonianMove(Move):
     r"""Advance every walker along its own Hamiltonian trajectory.
@@ -20,8 +22,9 @@ class HamiltonianMove(Move):
         exact.
     centre : ndarray of shape (n_params,)
         Estimate of the posterior mean.
-    covariance : ndarray of shape (n_params, n_params)
-        Estimate of the posterior covariance, the inverse of the mass matrix.
+    covariance : ndarray of shape (n_params, n_params) or (n_params,)
+        Estimate of the posterior covariance, the inverse of the mass matrix;
+        variances if parameters are nearly independent.
     step_size : float, default=1.0
         Largest step in units of posterior standard deviations.
     length : float, default=1.6
@@ -98,8 +101,8 @@ class HamiltonianMove(Move):
     def set_normal(self, centre, covariance):
         """Replace the normal approximation by a new estimate, and restart the tuning of the step size."""
         self.centre, self.covariance = np.array(centre, dtype=float), np.array(covariance, dtype=float)
-        self._root = np.linalg.cholesky(self.covariance)
-        self._inverse_root = np.linalg.inv(self._root)
+        self._root = root_of(self.covariance)
+        self._inverse_root = inverse_of(self._root)
         self._log_steps = []
         self._acceptance = self.target_acceptance
         self._last = np.empty((0, 0)), np.empty((0, 0))
@@ -136,20 +139,20 @@ class HamiltonianMove(Move):
     def _scaled_gradient(self, start):
         """Return the gradient with respect to z at the start of a step, usually known from the end of the last one."""
         coords, gradient = self._last
-        return gradient if np.array_equal(coords, start) else self.gradient(start) @ self._root
+        return gradient if np.array_equal(coords, start) else pulled_back(self.gradient(start), self._root)
 
     def _trajectory(self, start, momentum, gradient, random):
         """Take all steps of all walkers; a walker that becomes non-finite returns to its start."""
         n_steps, step = self._draw_steps(len(start), random)
         cos, sin = np.cos(step), np.sin(step)
         finite = np.ones(len(start), dtype=bool)
-        theta, z = start, (start - self.centre) @ self._inverse_root.T
+        theta, z = start, scaled(start - self.centre, self._inverse_root)
         gradient = _freeze_diverged(gradient, finite, 0.0)
         momentum = momentum + 0.5 * step * (z + gradient)
         for remaining in reversed(range(n_steps)):
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-            theta = _freeze_diverged(self.centre + z @ self._root.T, finite, start)
-            gradient = _freeze_diverged(self.gradient(theta) @ self._root, finite, 0.0)
+            theta = _freeze_diverged(self.centre + scaled(z, self._root), finite, start)
+            gradient = _freeze_diverged(pulled_back(self.gradient(theta), self._root), finite, 0.0)
             momentum = momentum + (1.0 if remaining else 0.5) * step * (z + gradient)
         return _freeze_diverged(theta, finite, start), momentum, gradient, finite
 

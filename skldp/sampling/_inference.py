@@ -14,6 +14,7 @@ from skldp.sampling._density import GuardedModel, quiet
 from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
 from skldp.sampling._importance import LARGEST_PARETO_K, pareto_k
 from skldp.sampling._map import Mode, find_mode
+from skldp.sampling._metric import root_of, scaled
 from skldp.sampling._posterior import Posterior
 from skldp.sampling._routes import EnsembleRoute, HamiltonianRoute, warm_up
 from skldp.sampling._warm_start import WarmStart
@@ -163,7 +164,7 @@ class LaplaceApproximation(BaseEstimator):
         target = guarded.approximation()
         mode = find_mode(target, None if start is None else start.mode)
         residuals = rng.standard_normal((_PROPOSALS, len(mode.theta)))
-        theta = mode.theta + residuals @ np.linalg.cholesky(mode.covariance).T
+        theta = mode.theta + scaled(residuals, root_of(mode.covariance))
         with quiet():
             log_weights = target.log_density(theta) + 0.5 * np.vecdot(residuals, residuals)
             k = pareto_k(log_weights)
@@ -255,7 +256,7 @@ def _progress_bar(shown, total):
 
 def _starting_positions(model, normal, n_starts, rng):
     """Return draws of the normal approximation, moved towards its centre where the density is too low."""
-    offsets = rng.standard_normal((n_starts, len(normal.theta))) @ np.linalg.cholesky(normal.covariance).T
+    offsets = scaled(rng.standard_normal((n_starts, len(normal.theta))), root_of(normal.covariance))
     # Under a normal distribution of p parameters the log-density falls by p/2 on average, with a standard deviation of
     # sqrt(p/2). Where it falls by far more, the approximation is too wide.
     half = len(normal.theta) / 2

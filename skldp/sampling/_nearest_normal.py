@@ -4,6 +4,7 @@ import numpy as np
 
 from skldp.sampling._density import quiet
 from skldp.sampling._map import Mode
+from skldp.sampling._metric import pulled_back, root_of, scaled, square_of
 
 _N_DRAWS = 512
 _N_ROUNDS = 8
@@ -49,7 +50,8 @@ def nearest_normal(model, mode, rng):
     .. [1] M. Opper, C. Archambeau, "The variational Gaussian approximation revisited", Neural Computation 21, 2009.
     """
     n_params = len(mode.theta)
-    centre, root = mode.theta, np.linalg.cholesky(mode.covariance)
+    centre, root = mode.theta, root_of(mode.covariance)
+    corrected = _corrected if root.ndim == 2 else _corrected_variances
     best, smallest = (centre, root), np.inf
     for _ in range(_N_ROUNDS):
         z = rng.standard_normal((_N_DRAWS // 2, n_params))
@@ -60,17 +62,17 @@ def nearest_normal(model, mode, rng):
             best, smallest = (centre, root), min(length, smallest)
         if length < _GOOD:
             break
-        centre, root = _corrected(centre, root, z, residual, 0.5 if length > _POOR else 1.0)
+        centre, root = corrected(centre, root, z, residual, 0.5 if length > _POOR else 1.0)
     centre, root = best
     with quiet():
         log_density = float(model.log_density(centre[None])[0])
-    return Mode(centre, log_density, root @ root.T) if np.isfinite(log_density) else mode
+    return Mode(centre, log_density, square_of(root)) if np.isfinite(log_density) else mode
 
 
 def _residuals(model, centre, root, z):
     """Return the residual of each draw: zero where it is not finite, and shortened where it is very long."""
     with quiet():
-        residual = z + model.trajectory_gradient(centre + z @ root.T) @ root
+        residual = z + pulled_back(model.trajectory_gradient(centre + scaled(z, root)), root)
     residual[~np.isfinite(residual).all(axis=1)] = 0.0
     lengths = np.linalg.norm(residual, axis=1, keepdims=True)
     return residual * np.minimum(1.0, _LARGEST_RESIDUAL * np.median(lengths) / np.maximum(lengths, 1e-300))
@@ -84,11 +86,20 @@ def _corrected(centre, root, z, residual, weight):
     shrunk = weight * n_draws / (n_draws + n_params)
     values, vectors = np.linalg.eigh(np.eye(n_params) - shrunk * 0.5 * (cross + cross.T))
     values = np.maximum(values, 1 / _LARGEST_GROWTH)  # H
-    change = weight * vectors @ (vectors.T @ residual.mean(axis=0) / values)
-    # No further than a typical draw is from the centre.
-    change *= min(1.0, np.sqrt(n_params) / max(np.linalg.norm(change), 1e-300))
+    change = _shortened(weight * vectors @ (vectors.T @ residual.mean(axis=0) / values))
     half = root @ (vectors / np.sqrt(values))
     return centre + root @ change, np.linalg.cholesky(half @ half.T)
+
+
+def _corrected_variances(centre, root, z, residual, weight):
+    """Return the next centre and standard deviations, from the diagonal of H."""
+    values = np.maximum(1 - weight * np.mean(residual * z, axis=0), 1 / _LARGEST_GROWTH)
+    return centre + root * _shortened(weight * residual.mean(axis=0) / values), root / np.sqrt(values)
+
+
+def _shortened(change):
+    """Return a change of the centre that goes no further than a typical draw is from it."""
+    return change * min(1.0, np.sqrt(len(change)) / max(np.linalg.norm(change), 1e-300))
 
 
 def learned_normal(draws, gradients, last):
@@ -100,13 +111,13 @@ def learned_normal(draws, gradients, last):
         Draws of the warm-up.
     gradients : ndarray of shape (n_draws, n_params)
         Gradients of the log-density at the draws.
-    last : ndarray of shape (n_params, n_params)
-        The last covariance, to which both estimates are shrunk if draws are few.
+    last : ndarray of shape (n_params, n_params) or (n_params,)
+        The last covariance, to which both estimates are shrunk if draws are few; variances give variances.
 
     Returns
     -------
     centre : ndarray of shape (n_params,)
-    covariance : ndarray of shape (n_params, n_params)
+    covariance : ndarray of the shape of ``last``
 
     Notes
     -----
@@ -132,6 +143,9 @@ def learned_normal(draws, gradients, last):
     """
     finite = np.isfinite(gradients).all(axis=1)
     gradients = np.where(finite[:, None], gradients, 0.0)
+    if last.ndim == 1:
+        variances = np.sqrt(draws.var(axis=0) / np.maximum(np.mean(gradients**2, axis=0), 1e-300))
+        return draws.mean(axis=0) + variances * gradients.mean(axis=0), variances
     n_draws, n_params = draws.shape
     weight = n_draws / (n_draws + 5.0 * n_params)
     deviations = draws - draws.mean(axis=0)

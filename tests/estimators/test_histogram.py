@@ -55,7 +55,7 @@ def test_posterior_of_two_categories_by_quadrature():
 
 def test_without_noise_the_posterior_is_dirichlet():
     for mechanism in ("auto", "oue", "rr"):
-        model = histogram(epsilon=np.inf, mechanism=mechanism).fit(X)
+        model = histogram(epsilon=np.inf, mechanism=mechanism, concentration=1.0).fit(X)
         counts = np.array([(X == pet).sum() for pet in PETS])
         expected = (counts + 1) / (counts.sum() + 4)
         np.testing.assert_allclose(model.frequencies_, expected, atol=5e-3)
@@ -170,7 +170,8 @@ def test_cohorts_with_other_budgets():
 @pytest.mark.parametrize("parameters, message", [
     ({"epsilon": 0}, "epsilon"), ({"categories": []}, "empty"), ({"categories": ["a", "a"]}, "distinct"),
     ({"categories": "abc"}, "list"), ({"mechanism": "none"}, "mechanism"), ({"likelihood": "none"}, "likelihood"),
-    ({"concentration": 0}, "concentration"), ({"inference": "none"}, "inference"), ({"categories": ["x"]}, "none of"),
+    ({"concentration": 0}, "concentration"), ({"concentration": "flat"}, "concentration must be"),
+    ({"inference": "none"}, "inference"), ({"categories": ["x"]}, "none of"),
 ])
 def test_bad_parameters_raise_in_fit(parameters, message):
     with pytest.raises(ValueError, match=message):

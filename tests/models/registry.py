@@ -132,20 +132,37 @@ def _density_cases():
 
 def _category_cases():
     codes = np.random.default_rng(1).choice(4, p=[0.4, 0.3, 0.2, 0.1], size=(N_CLIENTS, 1))
-    for mechanism, likelihood in [("rr", "counts"), ("subset", "exact"), ("subset", "counts"), ("oue", "exact"),
-                                  ("oue", "counts")]:
-        def make(n_clients, mechanism=mechanism, likelihood=likelihood):
+    for mechanism, likelihood, concentration in [
+            ("rr", "counts", 0.7), ("subset", "exact", 0.7), ("subset", "counts", "auto"), ("oue", "exact", "auto"),
+            ("oue", "counts", 0.7)]:
+        def make(n_clients, mechanism=mechanism, likelihood=likelihood, concentration=concentration):
             options = {"subset_size": 2} if mechanism == "subset" else {}
             protocol = CategoryProtocol(categories=(0, 1, 2, 3), mechanism=mechanism, epsilon=1.5, **options)
             keep = {"keep_rows": True} if likelihood == "exact" else {}
-            return histogram_model(aggregate_of(lambda unit: protocol, n_clients, 1.0, codes, **keep), 0.7, likelihood)
+            aggregate = aggregate_of(lambda unit: protocol, n_clients, 1.0, codes, **keep)
+            return histogram_model(aggregate, concentration, likelihood)
 
-        yield Case(f"histogram, {mechanism}, {likelihood}", make,
-                   _log_dirichlet)
+        yield Case(f"histogram, {mechanism}, {likelihood}, {concentration}", make,
+                   _log_dirichlet if concentration == 0.7 else _log_learned_dirichlet)
 
 
 def _log_dirichlet(model, theta):
     """Prior of frequencies of shape 0.7 and of a Gamma total of shape 100, in coordinates, by its definition."""
+    return _log_prior_of_frequencies(model, theta, lambda frequencies: stats.dirichlet([0.7] * 4).pdf(frequencies))
+
+
+def _log_learned_dirichlet(model, theta):
+    """The same, with a concentration whose logarithm is normal and truncated, by the trapezoidal rule."""
+    def density(frequencies):
+        logs = np.linspace(np.log(0.005), np.log(20.0), 35)  # steps of at most 1/4
+        values = [stats.norm(np.log(0.5), 1.5).pdf(log) * stats.dirichlet([np.exp(log)] * 4).pdf(frequencies)
+                  for log in logs]
+        return np.trapezoid(values)
+
+    return _log_prior_of_frequencies(model, theta, density)
+
+
+def _log_prior_of_frequencies(model, theta, density):
     frequencies = model.constrain(theta[None])["frequencies"][0]
     logs = model._logs(theta)[0]
     total = np.exp(logs).sum()
@@ -158,8 +175,7 @@ def _log_dirichlet(model, theta):
 
     step = 1e-5
     jacobian = [(natural(theta + step * e) - natural(theta - step * e)) / (2 * step) for e in np.eye(len(theta))]
-    return (stats.dirichlet([0.7] * len(theta)).logpdf(frequencies) + stats.gamma(100).logpdf(total)
-            + np.linalg.slogdet(jacobian)[1])
+    return np.log(density(frequencies)) + stats.gamma(100).logpdf(total) + np.linalg.slogdet(jacobian)[1]
 
 
 def _regression_cases():

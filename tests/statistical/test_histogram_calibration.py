@@ -15,15 +15,23 @@ CASES = [("subset", "exact"), ("subset", "counts"), ("oue", "exact"), ("oue", "c
          ("subset", "sums"), ("oue", "sums")]
 
 
-def worst(mechanism, likelihood, break_model=None):
+def draw_concentration(rng):
+    """Return a concentration from the default prior."""
+    while True:
+        concentration = 0.5 * np.exp(1.5 * rng.standard_normal())
+        if 0.005 <= concentration <= 20:
+            return concentration
+
+
+def worst(mechanism, likelihood, break_model=None, concentration=1.0):
     """Smallest corrected p-value over the frequencies; "sums" are counts without pairs."""
     without_pairs, likelihood = likelihood == "sums", likelihood.replace("sums", "counts")
     scores = []
     for seed in range(N_FITS):
         rng = np.random.default_rng(seed)
-        truth = rng.dirichlet(np.ones(D))
+        truth = rng.dirichlet(np.full(D, draw_concentration(rng) if concentration == "auto" else concentration))
         model = LDPHistogram(epsilon=0.8, categories=list(range(D)), mechanism=mechanism, likelihood=likelihood,
-                             inference=MCMC(n_draws=200), random_state=seed)
+                             concentration=concentration, inference=MCMC(n_draws=200), random_state=seed)
         records = rng.choice(D, p=truth, size=(N_CLIENTS, 1))
         aggregate = model.aggregate(model.privatize(records))
         if without_pairs:
@@ -44,6 +52,11 @@ def test_posterior_is_calibrated(mechanism, likelihood):
     assert worst(mechanism, likelihood) > LEVEL
 
 
+@pytest.mark.parametrize("mechanism", ["subset", "rr"])
+def test_posterior_with_learned_concentration_is_calibrated(mechanism):
+    assert worst(mechanism, "exact", concentration="auto") > LEVEL
+
+
 def half_the_noise(model):
     """Return a wrong model: with the contrast between reports that a much larger budget would have."""
     for part in model.likelihoods + getattr(model, "surrogates", []):
@@ -55,6 +68,6 @@ def half_the_noise(model):
     return model
 
 
-@pytest.mark.parametrize("mechanism, likelihood", [("subset", "exact"), ("rr", "exact")])
-def test_a_likelihood_with_too_little_noise_is_detected(mechanism, likelihood):
-    assert worst(mechanism, likelihood, half_the_noise) < LEVEL
+@pytest.mark.parametrize("mechanism, concentration", [("subset", 1.0), ("rr", 1.0), ("rr", "auto")])
+def test_a_likelihood_with_too_little_noise_is_detected(mechanism, concentration):
+    assert worst(mechanism, "exact", half_the_noise, concentration) < LEVEL

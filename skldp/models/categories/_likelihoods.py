@@ -223,6 +223,22 @@ def _covariance_core(mechanism):
     return np.array([[neither - q**2, cross], [cross, -((p - q) ** 2)]])
 
 
+def pooled_estimate(likelihoods):
+    """Return the unbiased estimates of all cohorts, weighted by their precision, and standard errors.
+
+    Standard errors are infinite if there are no reports.
+    """
+    estimates = np.array([part.estimate() for part in likelihoods])
+    means = [part.q + (part.p - part.q) * np.clip(estimate, 0, 1) for part, estimate in zip(likelihoods, estimates)]
+    # Without noise a category that nobody has would have no variance: one client is then the least count.
+    variances = [np.maximum(mean * (1 - mean), 1 / max(part.n_reports, 1)) for part, mean in zip(likelihoods, means)]
+    precisions = [part.n_reports * (part.p - part.q) ** 2 / variance for part, variance in zip(likelihoods, variances)]
+    total = np.sum(precisions, axis=0)
+    if not (total > 0).all():
+        return estimates.mean(axis=0), np.full(estimates.shape[1], np.inf)
+    return np.average(estimates, axis=0, weights=precisions), 1 / np.sqrt(total)
+
+
 def unbiased(sums, n_reports, p, q):
     """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
     if n_reports == 0:

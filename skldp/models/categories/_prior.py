@@ -1,0 +1,112 @@
+r"""Prior of frequencies: symmetric Dirichlet, with a given or a learned concentration."""
+
+import numpy as np
+from scipy.special import gammainc, gammaln
+
+from skldp._validation._parameters import check_positive
+from skldp.exceptions import InvalidParameterError
+
+# The logarithm of a learned concentration is normal, truncated to these ends.
+_LOG_MEAN, _LOG_SCALE = np.log(0.5), 1.5
+_ENDS = 0.005, 20.0
+_COARSEST, _POINTS_PER_WIDTH = 0.25, 2.0  # of the grid of logarithms
+_FINEST, _N_CELLS = 0.05, 200  # for the estimate of a concentration
+
+
+class DirichletPrior:
+    r"""Mixture of symmetric Dirichlet distributions over a grid of concentrations; a fixed one is a grid of one.
+
+    Parameters
+    ----------
+    n_categories : int
+    concentration : "auto" or float
+        "auto" for :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005 and 20.
+
+    Notes
+    -----
+    With weights :math:`w_j` the log-density of frequencies depends on :math:`T = \sum_k\log\theta_k` alone,
+
+    .. math:: h(T) = \log\sum_jw_j\frac{\Gamma(d\alpha_j)}{\Gamma(\alpha_j)^d}e^{\alpha_jT} - T,
+
+    and :math:`h'(T) + 1` is the mean of :math:`\alpha` given :math:`\theta`. Given :math:`\theta`, :math:`\log\alpha`
+    has a standard deviation of at least about :math:`1/\sqrt d`. The grid has two points in that width, so that the
+    mixture has a single mode and equals the integral over :math:`\alpha`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models.categories._prior import DirichletPrior
+    >>> value, concentration = DirichletPrior(3, 2.0).evaluate(np.array([-3.5, -4.0]))
+    >>> concentration
+    array([2., 2.])
+    """
+
+    def __init__(self, n_categories, concentration):
+        self.concentrations, log_weights = _grid(n_categories, concentration)
+        self._constants = (log_weights + gammaln(n_categories * self.concentrations)
+                           - n_categories * gammaln(self.concentrations))
+
+    def evaluate(self, log_sums):
+        r"""Return :math:`h(T) + T`, and the mean of :math:`\alpha`, at each T."""
+        terms = self._constants + log_sums[:, None] * self.concentrations
+        largest = terms.max(axis=1)
+        weights = np.exp(terms - largest[:, None])
+        total = weights.sum(axis=1)
+        return largest + np.log(total), weights @ self.concentrations / total
+
+
+def estimated_concentration(estimate, errors):
+    r"""Return the most probable concentration given unbiased estimates of many frequencies.
+
+    Parameters
+    ----------
+    estimate, errors : ndarray of shape (n_categories,)
+        Estimates, and their standard errors.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    The marginal likelihood of :math:`\alpha` treats categories as independent: estimates are normal around
+    :math:`\theta_k`, which is Gamma with the shape :math:`\alpha` and the mean 1/d. The integral over
+    :math:`\theta_k` is a sum over 200 cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp.models.categories._prior import estimated_concentration
+    >>> shares = np.random.default_rng(0).dirichlet(np.full(500, 0.2))
+    >>> bool(0.1 < estimated_concentration(shares, np.full(500, 1e-3)) < 0.4)
+    True
+    """
+    d = len(estimate)
+    concentrations, log_prior = _grid(d, "auto", _FINEST)
+    edges = np.append(0.0, np.geomspace(1e-4 / d, 1.0, _N_CELLS))
+    middles = np.append(edges[:-1] + np.diff(edges) / 2, 1.0)
+    below = gammainc(concentrations, d * concentrations * edges[:, None])
+    masses = np.diff(below, axis=0, append=1.0)
+    chances = np.exp(-0.5 * ((estimate[:, None] - middles) / errors[:, None]) ** 2) @ masses
+    return float(concentrations[np.argmax(np.log(np.maximum(chances, 1e-300)).sum(axis=0) + log_prior)])
+
+
+def check_concentration(concentration):
+    """Return a concentration: "auto" or a positive number."""
+    if isinstance(concentration, str):
+        if concentration != "auto":
+            raise InvalidParameterError(f'concentration must be "auto" or a positive number, got {concentration!r}.')
+        return concentration
+    return check_positive(concentration, "concentration")
+
+
+def _grid(n_categories, concentration, finest=0.0):
+    """Return concentrations, and the logarithms of their weights."""
+    if not isinstance(concentration, str):
+        return np.array([float(concentration)]), np.zeros(1)
+    low, high = np.log(_ENDS)
+    step = min(_COARSEST, max(finest, 1 / (_POINTS_PER_WIDTH * np.sqrt(n_categories))))
+    logs = np.linspace(low, high, int(np.ceil((high - low) / step)) + 1)
+    log_weights = -0.5 * ((logs - _LOG_MEAN) / _LOG_SCALE) ** 2
+    log_weights[[0, -1]] -= np.log(2)  # trapezoidal rule
+    return np.exp(logs), log_weights
