@@ -11,7 +11,7 @@ from skldp.models.values._density_coordinates import prior_precision
 from skldp.models.values._smooth_masses import SmoothMasses
 from skldp.models.values._window_likelihood import WindowLikelihood
 
-_SCALE = 0.7  # of the deviations from a normal density: what fits of normal values learn
+_SCALE = 0.7  # of the deviations from a normal density: about what fits of normal values learn
 _FEWEST, _MOST = 1e-3, 1e15  # reports
 
 
