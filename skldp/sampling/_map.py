@@ -166,17 +166,8 @@ def _density_differences(model, theta, step):
 def repaired_inverse(precision):
     r"""Return the inverse of a symmetric matrix, modified if necessary to be positive definite.
 
-    Parameters
-    ----------
-    precision : ndarray of shape (n_params, n_params)
-        Negative Hessian, possibly indefinite or with non-finite entries.
-
-    Returns
-    -------
-    covariance : ndarray of shape (n_params, n_params)
-        Its inverse where it is positive definite; otherwise the inverse with
-        each eigenvalue of the matrix scaled to unit diagonal replaced by
-        :math:`\max(|\lambda|, 10^{-8}\lambda_{\max})`.
+    The matrix may be indefinite and have non-finite entries. Then each eigenvalue of the matrix scaled to unit diagonal
+    is replaced by :math:`\max(|\lambda|, 10^{-8}\lambda_{\max})`.
 
     Examples
     --------
