@@ -14,17 +14,7 @@ _NEWTON_STEPS = 5
 
 @dataclass(frozen=True)
 class Mode:
-    """Mode of a log-density, and the covariance of the Gaussian approximation there.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (n_params,)
-        The mode.
-    log_density : float
-        Log-density at the mode.
-    covariance : ndarray of shape (n_params, n_params)
-        Inverse of the negative Hessian, modified if necessary to be positive definite.
-    """
+    """Mode of a log-density, and the covariance of the Gaussian approximation there, positive definite."""
 
     theta: np.ndarray
     log_density: float
@@ -34,55 +24,17 @@ class Mode:
 def find_mode(model, initial=None):
     r"""Return the maximum of a log-density, and the inverse of its negative Hessian there.
 
-    Parameters
-    ----------
-    model : GuardedModel
-        The target.
-    initial : ndarray of shape (n_params,), default=None
-        Starting point; `model.initial()` by default.
-
-    Returns
-    -------
-    mode : Mode
-
     Notes
     -----
-    L-BFGS finds the neighbourhood of the mode, with central differences if
-    the model has no gradient and a simplex search if L-BFGS makes no step.
-    Newton steps
+    L-BFGS finds the neighbourhood of the mode, with central differences if the model has no gradient and a simplex
+    search if L-BFGS makes no step. Newton steps
 
     .. math:: \theta \leftarrow \theta + t\, \Sigma \nabla \log p(\theta), \quad
               \Sigma = (-\nabla^2 \log p(\theta))^{-1}
 
-    with the best of four lengths t then improve the result, because L-BFGS
-    can stop early. The Hessian is computed by differences over a fraction of
-    a standard deviation, large compared with the rounding errors of a sum
-    over many reports.
-
-    References
-    ----------
-    .. [1] D. C. Liu and J. Nocedal, "On the limited memory BFGS method for
-       large scale optimization", Mathematical Programming 45, 1989.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skldp.models import Model
-    >>> from skldp.sampling._density import GuardedModel
-    >>> from skldp.sampling._map import find_mode
-    >>> class Normal(Model):
-    ...     n_params = 2
-    ...     def initial(self):
-    ...         return np.zeros(2)
-    ...     def log_density(self, theta):
-    ...         return -0.5 * np.sum((theta - 3) ** 2 / [1, 4], axis=1)
-    ...     def constrain(self, theta):
-    ...         return {"mean": theta}
-    >>> mode = find_mode(GuardedModel(Normal()))
-    >>> mode.theta.round(3)
-    array([3., 3.])
-    >>> np.diag(mode.covariance).round(3)
-    array([1., 4.])
+    with the best of four lengths t then improve the result, because L-BFGS can stop early. The Hessian is computed by
+    differences over a fraction of a standard deviation, large compared with the rounding errors of a sum over many
+    reports.
     """
     with quiet():
         theta = _maximise(model, model.initial() if initial is None else np.array(initial, dtype=float))
