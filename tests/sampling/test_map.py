@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 
 from skldp.sampling import sample
 from skldp.sampling._density import GuardedModel
-from skldp.sampling._map import _loss_and_gradient, _newton_step, find_mode, repaired_inverse
+from skldp.sampling._map import _covariance_at, _loss_and_gradient, _newton_step, find_mode, repaired_inverse
 from tests.sampling.sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
 
 
@@ -26,6 +26,14 @@ def test_loss_of_the_search_is_the_negative_log_density_with_its_gradient():
     loss, gradient = _loss_and_gradient(theta, model)
     assert loss == -model.log_density(theta[None])[0]
     np.testing.assert_allclose(gradient, approx_fprime(theta, lambda at: -model.log_density(at[None])[0]), rtol=1e-4)
+
+
+def test_steps_stay_as_they_are_where_the_curvature_is_negative():
+    class Saddle(SmoothGaussian):
+        def gradient(self, theta):
+            return 0.5 * (theta[:, 1] ** 2 - theta[:, 0] ** 2), theta * [-1.0, 1.0]
+
+    np.testing.assert_allclose(_covariance_at(GuardedModel(Saddle(2)), np.zeros(2)), np.eye(2), atol=1e-6)
 
 
 def test_curvature_is_accurate_despite_rounding_of_a_large_sum():
