@@ -20,16 +20,13 @@ from the table. Both are written to ``benchmarks/results``.
 import numpy as np
 from _prepare import WINE_BOUND, wine_split
 from _utility import SHORT, main
+from scipy.optimize import brentq
 from sklearn.linear_model import LinearRegression
 
-from skldp import LDPBayesLinearRegression, LDPSGDRegressor, RegressionPrior
-from skldp.models import LinearModel
-from skldp.privacy import gaussian_sigma, paper_moment_bound
-from skldp.protocols import Aggregate, MomentProtocol
-from skldp.protocols._tallies import Tally
-from skldp.sampling import sample
+from skldp import LDPBayesLinearRegression, LDPSGDRegressor, Moments, RegressionPrior
+from skldp.privacy import gaussian_sigma, moment_sensitivity, paper_moment_bound
 
-SEED = 20220504
+SEED, DELTA = 20220504, 1e-5
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 METHODS = {
     "sphere": "ours: sphere, pure epsilon",
@@ -81,7 +78,7 @@ def task(epsilon, repeat):
               "gaussian_tight": bayes(bounds_y=TIGHT, mechanism="gaussian"),
               "paper_prior": bayes(mechanism="gaussian", prior=RegressionPrior.paper()),
               "records": bayes(mechanism="records"),
-              "paper": -rmse(y_test, X_test @ paper_coefficients(X, y, epsilon, rng)),
+              "paper": -rmse(y_test, X_test @ paper_coefficients(X, y, epsilon, int(rng.integers(2**31)))),
               "no_privacy": -rmse(y_test, LinearRegression(fit_intercept=False).fit(X, y).predict(X_test)),
               "zero": -rmse(y_test, 0.0)}
     for mechanism in ("sphere", "gaussian"):
@@ -90,23 +87,16 @@ def task(epsilon, repeat):
     return scores
 
 
-def paper_coefficients(X, y, epsilon, rng):
-    """Return the posterior mean of the coefficients with the paper's mechanism, from a simulated mean report."""
-    scale = gaussian_sigma(epsilon, 1e-5, paper_moment_bound(1.0, WINE_BOUND))
-    # Equal noise on x x', x y and y^2 means the weight 1/sqrt(2) of y in its own units.
-    protocol = MomentProtocol(epsilon=np.inf, mechanism="gaussian", bounds_y=(-WINE_BOUND, WINE_BOUND),
-                              y_weight=WINE_BOUND / 2**0.5, intercept_weight=0.0, n_features=X.shape[1])
-    tally = protocol.aggregate(protocol._randomize(X, y, 0)).parts[protocol]
-    model = LinearModel(Aggregate({protocol: Tally(tally.n_reports, tally.sums)}), RegressionPrior.paper())
-    likelihood, = model.likelihoods
-    order = len(likelihood.mean)
-    noise = scale / np.sqrt(len(X)) * rng.standard_normal((order, order))
-    noise = np.triu(noise, 1) / 2**0.5
-    diagonal = scale / np.sqrt(len(X)) * rng.standard_normal(order)
-    likelihood.mean = likelihood.mean + noise + noise.T + np.diag(diagonal)
-    likelihood.noise = scale**2
-    posterior = sample(model, inference=SHORT, seed=int(rng.integers(2**31)))
-    return posterior.mean()["coef"]
+def paper_coefficients(X, y, epsilon, seed):
+    """Return the posterior mean of the coefficients with the paper's mechanism: ours, with the noise of its bound."""
+    weight = WINE_BOUND / 2**0.5  # of y in its own units 1/sqrt(2): equal noise on x x', x y and y^2
+    scale = gaussian_sigma(epsilon, DELTA, paper_moment_bound(1.0, WINE_BOUND))
+    sensitivity = moment_sensitivity(1.0, 1.0, weight)
+    smaller = brentq(lambda budget: gaussian_sigma(budget, DELTA, sensitivity) - scale, 0.5 * epsilon, epsilon)
+    model = LDPBayesLinearRegression(epsilon=smaller, delta=DELTA, bounds_y=(-WINE_BOUND, WINE_BOUND),
+                                     mechanism=Moments(kind="gaussian", y_weight=weight), fit_intercept=False,
+                                     prior=RegressionPrior.paper(), inference=SHORT, random_state=seed)
+    return model.fit(X, y).coef_
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ ESTIMATORS = [
     skldp.LDPSGDRegressor(),
     skldp.LDPSGDRegressor(mechanism="sphere", epsilon=4.0, group_size=10, fit_intercept=False),
     skldp.LDPBayesLinearRegression(inference="laplace"),
-    skldp.LDPBayesLinearRegression(inference="laplace", mechanism="records", fit_intercept=False),
     skldp.LDPBayesLogisticRegression(inference="laplace"),
     skldp.LDPBayesLogisticRegression(inference="laplace", mechanism="records", fit_intercept=False),
 ]

@@ -16,19 +16,7 @@ _bytes_of_float = struct.Struct("<d").pack
 
 
 def check_categories(categories, X):
-    """Return one array of distinct categories for each column of X.
-
-    Parameters
-    ----------
-    categories : None, sequence, or sequence of sequences
-        One list for all columns, or one for each; ``None`` takes the distinct values of X.
-    X : ndarray of shape (n, k)
-        Records.
-
-    Returns
-    -------
-    list of ndarray
-    """
+    """Return one array of distinct categories for each column of X; None takes the values of X, one list serves all."""
     n_columns = X.shape[1]
     if categories is None:
         return [_distinct(X[:, j]) for j in range(n_columns)]
@@ -43,18 +31,7 @@ def check_categories(categories, X):
 
 
 def category_codes(column, categories):
-    """Return the category code of each value of a column, -1 for an unknown value.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n,)
-        Values of any type; none of them raises.
-    categories : ndarray of shape (k,)
-        The known categories.
-
-    Returns
-    -------
-    ndarray of int64
+    """Return the category code of each value of a column of any type, -1 for an unknown value; no value raises.
 
     Examples
     --------
@@ -73,19 +50,7 @@ def category_codes(column, categories):
 
 
 def row_codes(X, categories):
-    """Return the category code of each row, -1 for an unknown row.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, k)
-        Values of any type; none of them raises.
-    categories : sequence of tuples, of length d
-        The known rows.
-
-    Returns
-    -------
-    ndarray of int64
-    """
+    """Return the category code of each row of values of any type, -1 for an unknown row; no value raises."""
     numbers = {_key(value): number for number, value in enumerate(categories)}
     rows = (tuple(row) for row in X.tolist())
     return np.fromiter((_lookup(numbers, row) for row in rows), dtype=np.int64, count=len(X))

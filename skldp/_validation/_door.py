@@ -89,37 +89,12 @@ def as_table(x, n_columns=None):
 
 
 def as_float_table(x, n_columns=None):
-    """Return private numbers as a plain array of floats with a row for each client.
-
-    Parameters
-    ----------
-    x : array-like
-        As in :func:`as_values`.
-    n_columns : int or None, default=None
-        As in :func:`as_table`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, n_columns)
-    """
+    """Return private numbers as :func:`as_floats` in a table as :func:`as_table`."""
     return _floats(_table(_plain(x), n_columns))
 
 
 def as_column(y, n_rows):
-    """Return private responses as a plain array, one for each row.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,), or a single value
-        As in :func:`as_values`.
-    n_rows : int
-        Required number of responses.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        As in :func:`as_values`.
-    """
+    """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows."""
     values = _plain(y)
     if values.shape != (n_rows,):
         raise ValueError(f"y must hold one response for each of the {n_rows} records, got shape {values.shape}.")

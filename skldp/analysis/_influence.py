@@ -7,21 +7,9 @@ from skldp.protocols._tallies import PairTally, RowTally, Tally
 
 
 def influence(models_of, aggregate, draws):
-    r"""Return the largest change of every posterior mean by one additional report.
+    r"""Return, by model and parameter, the largest change of a posterior mean by one additional report.
 
-    Parameters
-    ----------
-    models_of : callable
-        Maps an aggregate to its models.
-    aggregate : Aggregate
-        The reports of the posterior.
-    draws : list of ndarray of shape (n_draws, n_params)
-        Draws of the unconstrained parameters, for each model.
-
-    Returns
-    -------
-    list of dict of str to ndarray
-        For each model, by parameter.
+    ``models_of`` maps an aggregate to its models, and ``draws`` has the unconstrained parameters of each.
 
     Notes
     -----

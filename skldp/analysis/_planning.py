@@ -264,16 +264,7 @@ def _coefficients(coef, d):
 def coefficient_variances(protocol, covariance, residual, coef):
     r"""Return the variances of least-squares coefficients from one report, in public units.
 
-    Parameters
-    ----------
-    protocol : MomentProtocol, LabelMomentProtocol, RecordProtocol or LabelRecordProtocol
-        Labels are the responses -1 and 1 of a linear regression.
-    covariance : ndarray of shape (d, d)
-        Covariance of x.
-    residual : float
-        Variance of the residuals.
-    coef : ndarray of shape (d,)
-        Coefficients.
+    Labels are the responses -1 and 1 of a linear regression, and ``residual`` is the variance of the residuals.
 
     Notes
     -----

@@ -31,18 +31,9 @@ _N_NAMES = 6  # columns named in a message
 def coefficient_information(prior_std, posterior):
     r"""Return how much narrower the posterior of each coefficient is than its prior, in bits.
 
-    Parameters
-    ----------
-    prior_std : callable
-        Prior standard deviations of the coefficients, shape (n_draws, d), given covariances of x.
-    posterior : Posterior
-        Draws of "coef" and "covariance".
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        :math:`\log_2` of the ratio of standard deviations. The prior variance is averaged over the posterior of the
-        covariance, so that the information is zero without reports.
+    It is :math:`\log_2` of the ratio of standard deviations; ``prior_std`` maps covariances of x to those of the prior.
+    The prior variance is averaged over the posterior of the covariance, so that the information is zero without
+    reports.
     """
     covariances = posterior.draws["covariance"]
     covariances = covariances.reshape(-1, *covariances.shape[2:])
@@ -54,18 +45,7 @@ def coefficient_information(prior_std, posterior):
 def warn_about_fit(aggregate, posterior, information, names=None, stacklevel=2):
     """Warn if records do not suit their public bounds, or if the reports say little about the coefficients.
 
-    Parameters
-    ----------
-    aggregate : Aggregate
-        The reports of a regression.
-    posterior : Posterior
-        Its posterior.
-    information : ndarray of shape (d,)
-        Bits that the coefficients have gained.
-    names : sequence of str or None, default=None
-        Names of the columns.
-    stacklevel : int, default=2
-        As in ``warnings.warn``, counted from the caller.
+    ``information`` are the bits that the coefficients have gained, and ``stacklevel`` is counted from the caller.
     """
     if aggregate.n_reports == 0:
         return

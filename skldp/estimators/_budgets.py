@@ -9,21 +9,7 @@ MOST_BUDGETS = 32
 
 
 def cohorts(protocol, sample_epsilon, n_clients):
-    """Return one cohort of clients for each distinct budget.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        Protocol of the clients, up to their budgets.
-    sample_epsilon : None or array-like of shape (n_clients,)
-        Budgets of the clients. They are public.
-    n_clients : int
-        Number of clients.
-
-    Returns
-    -------
-    list of (Protocol, slice or ndarray of int)
-        Each cohort's protocol and its rows.
+    """Return the protocol and the rows of each cohort of clients: one for each distinct budget, which are public.
 
     Examples
     --------

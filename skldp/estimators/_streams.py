@@ -62,20 +62,9 @@ def as_rows(reports):
 
 
 def add_up(reports, counter_for, n_jobs=None):
-    """Return the aggregate of reports of any supported type.
+    """Return the aggregate of reports of any supported type, with ``n_jobs`` chunks in parallel.
 
-    Parameters
-    ----------
-    reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
-        The reports.
-    counter_for : callable
-        Maps rows of reports, or an aggregate, to the Counter for reports of the same kind.
-    n_jobs : int or None, default=None
-        Number of chunks that are added up in parallel, by joblib.
-
-    Returns
-    -------
-    Aggregate
+    ``counter_for`` maps rows of reports, or an aggregate, to the Counter for reports of the same kind.
     """
     if isinstance(reports, Aggregate):
         return reports

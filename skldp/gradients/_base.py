@@ -178,18 +178,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
 
 
 def automatic_group_size(n_entries, epsilon):
-    r"""Number of users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20, at least 100.
-
-    Parameters
-    ----------
-    n_entries : int
-        Number d of entries of a gradient.
-    epsilon : float
-        Budget of a client.
-
-    Returns
-    -------
-    int
+    r"""Number of users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d entries, at least 100.
 
     Examples
     --------

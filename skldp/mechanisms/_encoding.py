@@ -11,23 +11,10 @@ _SMALLEST = np.finfo(np.float64).smallest_subnormal
 
 
 def encode_interval(x, bounds, n_levels):
-    r"""Clip values to an interval and round them to the grid 0 .. n_levels.
+    """Clip values to an interval and round them to the grid 0 .. n_levels.
 
     NaN becomes the midpoint, infinities become the nearer end. The integers of any two records differ by at most
     ``n_levels``, and those of the two ends by exactly that.
-
-    Parameters
-    ----------
-    x : array-like of float
-        Values.
-    bounds : tuple of float
-        Public ends.
-    n_levels : int
-        The interval is mapped to {0, ..., n_levels}.
-
-    Returns
-    -------
-    ndarray of int64
 
     Examples
     --------
@@ -44,23 +31,10 @@ def encode_interval(x, bounds, n_levels):
 
 
 def encode_ball(x, norm, radius=BALL_RADIUS):
-    r"""Clip vectors to a ball and round them to integers of norm at most ``radius``.
+    r"""Clip vectors to a ball of public radius ``norm`` and round them to integers of norm at most ``radius``.
 
     NaN entries become 0, the coordinate of the centre. The squared norm is checked in integers, and a vector that is
     outside after rounding is shrunk toward zero, so :math:`\|q\| \le Q` holds in integers for every input.
-
-    Parameters
-    ----------
-    x : array-like of float, shape (n, d)
-        Vectors.
-    norm : float
-        Public radius of the ball.
-    radius : int, default=2**16
-        Integer radius Q of the encoded ball.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, d)
 
     Examples
     --------
@@ -80,17 +54,6 @@ def encode_ball(x, norm, radius=BALL_RADIUS):
 
 def encode_category(x, n_categories):
     """Turn category numbers into integers, with -1 for anything that is not a known category.
-
-    Parameters
-    ----------
-    x : array-like
-        Category numbers 0 .. n_categories - 1.
-    n_categories : int
-        Number of categories.
-
-    Returns
-    -------
-    ndarray of int64
 
     Examples
     --------

@@ -190,15 +190,6 @@ class SquareWave(Mechanism):
 def automatic_window(epsilon):
     """Half-window of least regret for normal records, as a share of the range; 0 without noise.
 
-    Parameters
-    ----------
-    epsilon : float
-        Budget of one report.
-
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> automatic_window(1.0), automatic_window(0.1), automatic_window(20.0)

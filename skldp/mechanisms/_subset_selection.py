@@ -166,17 +166,6 @@ class SubsetSelection(SubsetMechanism, BitMechanism):
 def automatic_size(epsilon, n_categories):
     """Subset size with the most information at uniform frequencies; 1 without noise.
 
-    Parameters
-    ----------
-    epsilon : float
-        Budget of one report.
-    n_categories : int
-        Number of categories.
-
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> automatic_size(1.0, 16), automatic_size(4.0, 16)

@@ -88,15 +88,7 @@ def distinct_positions(draws):
 
 
 def columns(results, required, optional=()):
-    """Return columns of a table of results as a dict of arrays.
-
-    Parameters
-    ----------
-    results : DataFrame, dict of columns, or list of dicts
-        The table; numbers may be strings, as read from a file.
-    required, optional : sequence of str
-        Columns that must exist, and columns that are included if they exist.
-    """
+    """Return columns of a table of results as a dict of arrays; numbers may be strings, as read from a file."""
     if isinstance(results, (list, tuple)):
         keys = list(results[0]) if results else []
         results = {key: [row[key] for row in results] for key in keys}

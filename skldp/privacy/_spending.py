@@ -49,12 +49,7 @@ def counting() -> bool:
 def spend(epsilon: float, delta: float, rows: np.ndarray) -> None:
     """Report to every open ledger that each row has been randomised once.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Budget of a row.
-    rows : ndarray of shape (n,) or (n, n_features)
-        The records, without the response: plain arrays of numbers, or of public categories.
+    The rows are records without the response: plain arrays of numbers, or of public categories.
     """
     global _last_spent
     _last_spent = time.time()

@@ -13,12 +13,7 @@ _IDLE = 5e-5  # processor seconds of a worker that wakes up and has no task; a t
 class Spool:
     """Message folder of a ledger. Any process of the same user that knows its path can write to it.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Path of the folder.
-    key : bytes
-        Key of the digests, shared so that a row has the same digest in every process.
+    The key of the digests is shared, so that a row has the same digest in every process.
     """
 
     def __init__(self, folder, key):
@@ -44,13 +39,7 @@ class Spool:
             return None
 
     def send(self, kind, content=b""):
-        """Write a message.
-
-        Returns
-        -------
-        bool
-            False if the folder no longer exists because the ledger was closed.
-        """
+        """Write a message; return False if the folder no longer exists because the ledger was closed."""
         path = self.folder / f"{kind}-{os.getpid()}-{os.urandom(8).hex()}"
         part = path.with_name(path.name + _PART)
         try:

@@ -235,16 +235,7 @@ def _check_alike(one, other):
 def differing_field(one, other, chosen=()):
     """Name of the first field that shows two protocols to belong to different collections; None if there is none.
 
-    Parameters
-    ----------
-    one, other : Protocol
-        Compared in all fields but the budget and those whose default depends on it.
-    chosen : iterable of str, default=()
-        Fields whose default depends on the budget, but that are compared all the same.
-
-    Returns
-    -------
-    str or None
+    The budget and the fields whose default depends on it may differ, except those in ``chosen``.
     """
     if type(one) is not type(other):
         return "kind"

@@ -9,17 +9,10 @@ from skldp.protocols._members import read_members
 
 
 def write_archive(file, header, arrays):
-    """Write a JSON object and arrays to an npz file.
+    """Write a JSON object and arrays to an npz file, given by a path or as a binary file object.
 
-    Parameters
-    ----------
-    file : path or binary file object
-        A file at this path is replaced once everything is on the disk, so that a failure leaves the old file
-        unchanged. An existing file must be a regular one; links are followed.
-    header : dict
-        Values that JSON can hold.
-    arrays : dict of str to ndarray
-        Arrays of numbers.
+    A file at a path is replaced once everything is on the disk, so that a failure leaves the old file unchanged. An
+    existing file must be a regular one; links are followed.
     """
     members = {"header": np.frombuffer(canonical(header).encode(), dtype=np.uint8), **arrays}
     # NumPy 2.0 has no allow_pickle here, and would pickle objects without a word.
@@ -32,20 +25,7 @@ def write_archive(file, header, arrays):
 
 
 def read_archive(file, what):
-    """Read what :func:`write_archive` wrote.
-
-    Parameters
-    ----------
-    file : path or binary file object
-        The file.
-    what : str
-        Kind of file that is expected, for the error message.
-
-    Returns
-    -------
-    header : dict
-    arrays : dict of str to ndarray
-    """
+    """Read the header and the arrays that :func:`write_archive` wrote; ``what`` names the kind of file in errors."""
     broken = InvalidReportError(f"This is not {what} of skldp, or it has been cut short or changed. "
                                 "Copy the file again from where it was written.")
     if not hasattr(file, "read"):

@@ -17,20 +17,11 @@ _ABANDONED_AFTER = 3600.0
 
 
 def write_atomically(path, write, mode=0o666):
-    """Replace a file atomically by what a function writes.
+    """Replace a regular file, which need not exist, atomically by what a function writes to a binary stream.
 
     The bytes go to a temporary file in the same folder, the part file, which is synced and then renamed: a failure, a
     killed process or a crash of the machine leaves either the old file or the new one. Links are followed, so that a
     link stays a link. Part files of dead writers are removed; a live writer holds a lock on its part file.
-
-    Parameters
-    ----------
-    path : path-like
-        Path of a regular file, which need not exist.
-    write : callable
-        Function that is called with a binary stream.
-    mode : int, default=0o666
-        Permission bits of the file, before the umask.
     """
     target = regular_file(path)
     folder = os.path.dirname(target)
@@ -53,17 +44,7 @@ def write_atomically(path, write, mode=0o666):
 
 
 def regular_file(path):
-    """Return the path of a regular file, which need not exist, with links resolved; raise an error for anything else.
-
-    Parameters
-    ----------
-    path : path-like
-        Path to write to or read from.
-
-    Returns
-    -------
-    str
-    """
+    """Return the path of a regular file, which need not exist, with links resolved; refuse anything else."""
     name = os.fsdecode(path)
     target = os.path.realpath(name)
     try:
@@ -92,24 +73,9 @@ def remove_dead_parts(folder):
 
 
 def try_lock(handle):
-    """Try to lock an open file against all other open handles of it.
+    """Lock an open file against all other open handles of it; return False if another handle has the lock.
 
-    The lock ends when the file is closed, also if the process dies.
-
-    Parameters
-    ----------
-    handle : int
-        File descriptor, open for writing.
-
-    Returns
-    -------
-    bool
-        False if another handle has the lock.
-
-    Raises
-    ------
-    OSError
-        If the file system has no locks.
+    The lock ends when the file is closed, also if the process dies. A file system without locks raises an OSError.
     """
     # Imported here, because each module exists on one system only.
     try:

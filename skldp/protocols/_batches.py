@@ -9,16 +9,9 @@ _ID_BYTES = 16
 
 
 class Batches:
-    """Ids of the batches of reports in an aggregate. Immutable.
+    """Ids of the batches of reports in an aggregate, by position. Immutable; use :meth:`of` or :meth:`new`.
 
-    Use :meth:`of` or :meth:`new`.
-
-    Parameters
-    ----------
-    places : dict of bytes to int
-        Ids and their positions: 0, 1, ...
-    complete : bool
-        Whether every report is in a batch with a known id.
+    They are complete if every report is in a batch with a known id.
     """
 
     # The ids are the first ``_size`` keys of a dict. A sum shares the dict of its larger term and appends to it:
@@ -47,19 +40,7 @@ class Batches:
         return ids if len(ids) == self._size else ids[:self._size]
 
     def merge(self, other, allow_repeats=False):
-        """Batches of the sum of two aggregates.
-
-        Parameters
-        ----------
-        other : Batches
-            Batches of the other aggregate.
-        allow_repeats : bool, default=False
-            Whether the two may have a batch in common.
-
-        Returns
-        -------
-        Batches
-        """
+        """Batches of the sum of two aggregates, which may have a batch in common if ``allow_repeats``."""
         large, small = (self, other) if self._size >= other._size else (other, self)
         places, size = large._places, large._size
         added = [name for name in small.ids if places.get(name, size) >= size]

@@ -42,18 +42,8 @@ def digest(protocol):
 def is_id_of(text, description, protocol=None):
     """Whether a text is the id of a description.
 
-    Parameters
-    ----------
-    text : str
-        An id of 128 bits, or one of 64 bits from an older file.
-    description : dict
-        The description as in the file: the id of an older file covers no missing fields, and no resolved defaults.
-    protocol : Protocol or None, default=None
-        Protocol that was read from it. Its own id is accepted too, because other programs may write 1.0 as 1.
-
-    Returns
-    -------
-    bool
+    The id has 128 bits, or 64 bits in an older file, where it covers no missing fields and no resolved defaults. The
+    id of the protocol that was read is accepted too, because other programs may write 1.0 as 1.
     """
     n_bytes = _ID_BYTES.get(len(text)) if isinstance(text, str) else None
     if n_bytes is None:
@@ -107,19 +97,7 @@ def _without_repeats(pairs):
 
 
 def protocol_from(description, simulated=False):
-    """Return the protocol of a description.
-
-    Parameters
-    ----------
-    description : dict
-        What :func:`describe` returned, as read from JSON.
-    simulated : bool, default=False
-        Whether a protocol without noise is accepted, which a client must not use.
-
-    Returns
-    -------
-    Protocol
-    """
+    """Return the protocol of a description read from JSON; one without noise is refused unless ``simulated``."""
     fields = dict(description)
     check_format(fields, FORMAT, "a protocol file")
     kind = fields.pop("kind", None)

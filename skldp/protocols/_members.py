@@ -18,17 +18,7 @@ _CHUNK = 2**20
 
 
 def read_members(file):
-    """Read the arrays of integers in an npz file.
-
-    Parameters
-    ----------
-    file : binary file object
-        Positioned at its beginning. It may contain anything: what skldp did not write raises an error of any type.
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
+    """Read the arrays of integers in an npz file; what skldp did not write raises an error of any type."""
     length = _length(file)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()

@@ -11,17 +11,7 @@ _BLOCK_ROWS = 1 << 20  # rows whose sums fit in int64 for any budget, because en
 
 
 def column_sums(reports):
-    """Column sums of integer rows, as Python integers.
-
-    Parameters
-    ----------
-    reports : ndarray of int, shape (n, width)
-        Valid reports.
-
-    Returns
-    -------
-    ndarray of object, shape (width,)
-    """
+    """Column sums of integer rows, as Python integers."""
     blocks = range(0, max(len(reports), 1), _BLOCK_ROWS)
     return sum(np.add.reduce(reports[start:start + _BLOCK_ROWS], axis=0, dtype=np.int64).astype(object)
                for start in blocks)
@@ -47,17 +37,9 @@ def too_many_reports():
 
 
 def is_gram_matrix(sums):
-    r"""Whether a matrix of integers can be a sum of :math:`vv^T` over integer vectors v.
+    """Whether a matrix of integers below 1e300 can be a sum of :math:`vv^T` over integer vectors v.
 
-    Parameters
-    ----------
-    sums : ndarray of object, shape (k, k)
-        Integers below 1e300.
-
-    Returns
-    -------
-    bool
-        True for every such sum. False for some matrices that are not such a sum, but not for all of them.
+    It is True for every such sum, and False for some other matrices, but not for all of them.
 
     Notes
     -----

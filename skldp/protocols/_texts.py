@@ -13,21 +13,9 @@ _SHORT_TEXT = 2**20  # the search for long numbers takes 50 ms for this number o
 
 
 def check_text(text, what, error):
-    """Raise an error for a JSON text that is too long or too deep, or has a number of too many digits.
+    """Return a JSON text; raise an error if it is too long or too deep, or has a number of too many digits.
 
-    Parameters
-    ----------
-    text : str or bytes
-        Text of unknown origin. Any other type is returned unchanged; the JSON reader refuses it.
-    what : str
-        Kind of text that is expected, for the error message.
-    error : type
-        Type of the error to raise.
-
-    Returns
-    -------
-    str
-        The text, decoded if possible.
+    Bytes are decoded if possible. Any other type is returned unchanged; the JSON reader refuses it.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         return text

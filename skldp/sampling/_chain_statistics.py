@@ -9,15 +9,7 @@ from scipy.stats import rankdata
 def convergence_statistics(columns, n_superchains):
     r"""Return nested R-hat, split R-hat and bulk effective sample size of each column.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_chains, n_draws, n_columns)
-    n_superchains : int
-        Divisor of ``n_chains``. Consecutive chains form a superchain.
-
-    Returns
-    -------
-    nested_rhat, split_rhat, ess : ndarray of shape (n_columns,)
+    The shape of ``columns`` is (n_chains, n_draws, n_columns); consecutive chains form a superchain.
 
     Notes
     -----
@@ -58,18 +50,7 @@ def convergence_statistics(columns, n_superchains):
 
 
 def smaller_tail_ess(columns, probability=0.05):
-    """Return the smaller of the effective sample sizes of a lower and an upper quantile, for each column.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_chains, n_draws, n_columns)
-    probability : float, default=0.05
-        Probability below the lower quantile, and above the upper quantile.
-
-    Returns
-    -------
-    ess : ndarray of shape (n_columns,)
-    """
+    """Return the smaller of the effective sample sizes of a lower and an upper quantile, for each column."""
     quantiles = np.quantile(columns, [probability, 1 - probability], axis=(0, 1))
     return np.min([_ess(_halves((columns <= quantile).astype(float))) for quantile in quantiles], axis=0)
 

@@ -15,43 +15,16 @@ _STEPS_PER_UPDATE = 20
 
 
 def first_state(log_density, positions, seed):
-    """Return the emcee state of walkers at given positions, with a new random generator.
-
-    Parameters
-    ----------
-    log_density : callable
-    positions : ndarray of shape (n_walkers, n_params)
-    seed : numpy.random.SeedSequence
-
-    Returns
-    -------
-    state : emcee.State
-    """
+    """Return the emcee state of walkers at given positions, with a new random generator."""
     random = np.random.RandomState(np.random.MT19937(seed))
     with quiet():
         return State(positions, log_prob=log_density(positions), random_state=random.get_state())
 
 
 def advance(log_density, moves, state, n_steps, tune):
-    """Advance all walkers by ``n_steps`` steps.
+    """Advance all walkers; return the state, the paths, the log-densities along them and the acceptance.
 
-    Parameters
-    ----------
-    log_density : callable
-    moves : emcee.moves.Move or list of (Move, float)
-    state : emcee.State
-        Positions, log-densities and the state of the random generator.
-    n_steps : int
-    tune : bool
-        Whether emcee calls the ``tune`` method of the moves.
-
-    Returns
-    -------
-    state : emcee.State
-    path : ndarray of shape (n_walkers, n_steps, n_params)
-    values : ndarray of shape (n_walkers, n_steps)
-        Log-densities along the path.
-    acceptance : float
+    With ``tune`` emcee calls the ``tune`` method of the moves.
     """
     sampler = EnsembleSampler(*state.coords.shape, log_density, moves=moves, vectorize=True)
     # The wrapper that emcee puts around it prints parameters and a traceback on every exception, even on Ctrl-C.
@@ -64,18 +37,7 @@ def advance(log_density, moves, state, n_steps, tune):
 
 @dataclass
 class Chains:
-    """Current state of all walkers, with their density and moves.
-
-    Parameters
-    ----------
-    log_density : callable
-    moves : emcee.moves.Move or list of (Move, float)
-        Replaced between windows of the warm-up, fixed afterwards.
-    state : emcee.State
-        Positions, log-densities and the state of the random generator.
-    bar : tqdm.tqdm
-        Progress of all steps, with notes behind it.
-    """
+    """Current state of all walkers, with their density and moves, which are fixed after the warm-up."""
 
     log_density: Callable
     moves: Any

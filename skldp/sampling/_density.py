@@ -28,23 +28,7 @@ def quiet():
 class GuardedModel:
     """Wrapper of a model whose log-density is finite or minus infinity, never NaN.
 
-    Parameters
-    ----------
-    model : Model
-        The model to sample.
-
-    Attributes
-    ----------
-    n_params : int
-        Number of unconstrained parameters.
-    has_gradient : bool
-        Whether the model has the exact gradient of its log-density.
-    has_surrogate : bool
-        Whether it has a cheaper approximate gradient.
-    has_trajectory_gradient : bool
-        Whether it has at least one of the two.
-    nearly_independent : bool
-        Whether variances are a good metric.
+    The gradient of trajectories is the surrogate of the model, or else its exact gradient.
     """
 
     def __init__(self, model):

@@ -63,17 +63,7 @@ class Diagnostics:
 
 
 def diagnose(draws, n_superchains):
-    """Return R-hat and bulk effective sample size of every parameter.
-
-    Parameters
-    ----------
-    draws : dict of str to ndarray of shape (chain, draw, ...)
-    n_superchains : int
-        Number of groups of consecutive chains that started together.
-
-    Returns
-    -------
-    diagnostics : Diagnostics
+    """Return R-hat and bulk effective sample size of every parameter, for groups of chains that started together.
 
     Examples
     --------
@@ -90,16 +80,7 @@ def diagnose(draws, n_superchains):
 
 
 def tail_ess(draws):
-    """Return the smaller of the effective sample sizes of the 5 % and 95 % quantiles.
-
-    Parameters
-    ----------
-    draws : dict of str to ndarray of shape (chain, draw, ...)
-
-    Returns
-    -------
-    ess : dict of str to ndarray
-    """
+    """Return the smaller of the effective sample sizes of the 5 % and 95 % quantiles, by parameter."""
     return {name: _by_column(smaller_tail_ess, values, (0.0,))[0] for name, values in draws.items()}
 
 

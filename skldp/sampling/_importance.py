@@ -6,18 +6,10 @@ LARGEST_PARETO_K = 0.7
 
 
 def pareto_k(log_weights):
-    r"""Return the estimated shape of the tail of importance weights.
+    r"""Return the estimated shape k of the tail of importance weights, from their logarithms up to a constant.
 
-    Parameters
-    ----------
-    log_weights : ndarray of shape (n,)
-        Logarithms of ratios of two densities at draws from the second one, up to a constant.
-
-    Returns
-    -------
-    float
-        The shape k of a generalised Pareto distribution, fitted to the largest :math:`\min(n/5, 3\sqrt n)` weights.
-        Weighted averages are reliable below 0.7; from 1 on the weights have no mean.
+    A generalised Pareto distribution is fitted to the largest :math:`\min(n/5, 3\sqrt n)` weights. Weighted averages
+    are reliable below 0.7; from 1 on the weights have no mean.
 
     Notes
     -----

@@ -16,17 +16,9 @@ _LEAST_CURVATURE = 0.1  # of coordinates whose prior is nearly standard normal
 
 @dataclass(frozen=True)
 class Mode:
-    """Mode of a log-density, and the covariance of the Gaussian approximation there.
+    """Mode of a log-density, and the covariance of the Gaussian approximation there, positive definite.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (n_params,)
-        The mode.
-    log_density : float
-        Log-density at the mode.
-    covariance : ndarray of shape (n_params, n_params) or (n_params,)
-        Inverse of the negative Hessian, modified if necessary to be positive definite. The inverse of its diagonal if
-        parameters are nearly independent.
+    It is a matrix, or the variances if parameters are nearly independent.
     """
 
     theta: np.ndarray
@@ -37,55 +29,17 @@ class Mode:
 def find_mode(model, initial=None):
     r"""Return the maximum of a log-density, and the inverse of its negative Hessian there.
 
-    Parameters
-    ----------
-    model : GuardedModel
-        The target.
-    initial : ndarray of shape (n_params,), default=None
-        Starting point; `model.initial()` by default.
-
-    Returns
-    -------
-    mode : Mode
-
     Notes
     -----
-    L-BFGS finds the neighbourhood of the mode, with central differences if
-    the model has no gradient and a simplex search if L-BFGS makes no step.
-    Newton steps
+    L-BFGS finds the neighbourhood of the mode, with central differences if the model has no gradient and a simplex
+    search if L-BFGS makes no step. Newton steps
 
     .. math:: \theta \leftarrow \theta + t\, \Sigma \nabla \log p(\theta), \quad
               \Sigma = (-\nabla^2 \log p(\theta))^{-1}
 
-    with the best of four lengths t then improve the result, because L-BFGS
-    can stop early. The Hessian is computed by differences over a fraction of
-    a standard deviation, large compared with the rounding errors of a sum
-    over many reports.
-
-    References
-    ----------
-    .. [1] D. C. Liu and J. Nocedal, "On the limited memory BFGS method for
-       large scale optimization", Mathematical Programming 45, 1989.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skldp.models import Model
-    >>> from skldp.sampling._density import GuardedModel
-    >>> from skldp.sampling._map import find_mode
-    >>> class Normal(Model):
-    ...     n_params = 2
-    ...     def initial(self):
-    ...         return np.zeros(2)
-    ...     def log_density(self, theta):
-    ...         return -0.5 * np.sum((theta - 3) ** 2 / [1, 4], axis=1)
-    ...     def constrain(self, theta):
-    ...         return {"mean": theta}
-    >>> mode = find_mode(GuardedModel(Normal()))
-    >>> mode.theta.round(3)
-    array([3., 3.])
-    >>> np.diag(mode.covariance).round(3)
-    array([1., 4.])
+    with the best of four lengths t then improve the result, because L-BFGS can stop early. The Hessian is computed by
+    differences over a fraction of a standard deviation, large compared with the rounding errors of a sum over many
+    reports.
     """
     with quiet():
         theta = _maximise(model, model.initial() if initial is None else np.array(initial, dtype=float))
@@ -184,17 +138,8 @@ def _density_differences(model, theta, step):
 def repaired_inverse(precision):
     r"""Return the inverse of a symmetric matrix, modified if necessary to be positive definite.
 
-    Parameters
-    ----------
-    precision : ndarray of shape (n_params, n_params)
-        Negative Hessian, possibly indefinite or with non-finite entries.
-
-    Returns
-    -------
-    covariance : ndarray of shape (n_params, n_params)
-        Its inverse where it is positive definite; otherwise the inverse with
-        each eigenvalue of the matrix scaled to unit diagonal replaced by
-        :math:`\max(|\lambda|, 10^{-8}\lambda_{\max})`.
+    The matrix may be indefinite and have non-finite entries. Then each eigenvalue of the matrix scaled to unit diagonal
+    is replaced by :math:`\max(|\lambda|, 10^{-8}\lambda_{\max})`.
 
     Examples
     --------

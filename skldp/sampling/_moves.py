@@ -11,12 +11,7 @@ class SeparateEnsembles(Move):
     """Base class of moves by differences of other walkers, in ensembles that do not interact.
 
     All ensembles advance in one batched call of the density. In each, a random half moves by differences within the
-    other half, then the halves swap roles.
-
-    Parameters
-    ----------
-    n_ensembles : int, default=2
-        Number of ensembles. The number of walkers must be a multiple of it; consecutive walkers form an ensemble.
+    other half, then the halves swap roles. Consecutive walkers form an ensemble.
     """
 
     def __init__(self, n_ensembles=2):
@@ -121,13 +116,6 @@ def _pick(others, n_moving, n_picked, random):
 class StudentProposal:
     r"""Independent proposals from a multivariate t, for `emcee.moves.MHMove`.
 
-    Parameters
-    ----------
-    center : ndarray of shape (n_params,)
-        Location.
-    covariance : ndarray of shape (n_params, n_params)
-        Scale matrix, from the curvature at the mode or from warm-up draws.
-
     Notes
     -----
     With :math:`\nu = 5` and :math:`m(\theta) = (\theta - c)' \Sigma^{-1}
@@ -167,17 +155,6 @@ def ensemble_moves(center, covariance, n_ensembles=2):
 
     The first two adapt to any shape of the posterior. The third proposes independent draws and is accepted often if
     the posterior is nearly Gaussian, as it is with many reports.
-
-    Parameters
-    ----------
-    center : ndarray of shape (n_params,)
-    covariance : ndarray of shape (n_params, n_params)
-    n_ensembles : int, default=2
-        Number of ensembles that do not interact.
-
-    Returns
-    -------
-    moves : list of (emcee.moves.Move, float)
 
     Examples
     --------

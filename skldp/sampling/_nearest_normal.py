@@ -19,18 +19,7 @@ _LARGEST_GROWTH = 4.0  # of a variance in one round
 def nearest_normal(model, mode, rng):
     r"""Return a normal distribution that is near the posterior where the posterior is, not only at its mode.
 
-    Parameters
-    ----------
-    model : GuardedModel
-        The target, with a gradient for trajectories.
-    mode : Mode
-        Mode and covariance of the Laplace approximation, from which the search starts.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    centre : Mode
-        Its mean, the log-density there, and its covariance; the Laplace approximation if the density there is zero.
+    The search starts from the Laplace approximation, which is returned if the density at the new centre is zero.
 
     Notes
     -----
@@ -105,19 +94,7 @@ def _shortened(change):
 def learned_normal(draws, gradients, last):
     r"""Return centre and covariance of the normal distribution whose gradients are nearest to those at draws.
 
-    Parameters
-    ----------
-    draws : ndarray of shape (n_draws, n_params)
-        Draws of the warm-up.
-    gradients : ndarray of shape (n_draws, n_params)
-        Gradients of the log-density at the draws.
-    last : ndarray of shape (n_params, n_params) or (n_params,)
-        The last covariance, to which both estimates are shrunk if draws are few; variances give variances.
-
-    Returns
-    -------
-    centre : ndarray of shape (n_params,)
-    covariance : ndarray of the shape of ``last``
+    If draws are few, both estimates are shrunk to the ``last`` covariance; variances give variances.
 
     Notes
     -----

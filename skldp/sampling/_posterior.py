@@ -197,15 +197,7 @@ def _whole(values):
 def stack(posteriors):
     """Return posteriors of independent models of the same shape, stacked along a new last axis.
 
-    Parameters
-    ----------
-    posteriors : list of Posterior
-        One or more; a single posterior is returned unchanged.
-
-    Returns
-    -------
-    posterior : Posterior
-        Truncated to the smallest number of chains and of draws among them.
+    They are truncated to the smallest number of chains and of draws; a single posterior is returned unchanged.
 
     Examples
     --------

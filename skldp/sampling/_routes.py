@@ -132,22 +132,7 @@ class EnsembleRoute:
 
 
 def warm_up(chains, route, n_warmup):
-    """Run windows of 10, 20, 40, ... steps, until the last one shows that walkers have settled.
-
-    Parameters
-    ----------
-    chains : Chains
-        Walkers at their starting positions.
-    route : HamiltonianRoute or EnsembleRoute
-        What is adapted between windows.
-    n_warmup : int
-        Largest number of steps.
-
-    Returns
-    -------
-    path : ndarray of shape (n_walkers, n_steps, n_params) or None
-        The last window.
-    """
+    """Run windows of 10, 20, 40, ... steps, until the last one shows that walkers have settled; return its path."""
     n_done, size, path = 0, _FIRST_WINDOW, None
     n_superchains = route.superchains(len(chains.positions))
     while n_done < n_warmup:

@@ -20,18 +20,7 @@ from skldp.privacy._spending import Counted, spend
 def private_table(transformer, X, reset):
     """Return private records as a plain table; check only their public shape and column names, as scikit-learn does.
 
-    Parameters
-    ----------
-    transformer : estimator
-        Stores the number and names of columns.
-    X : array-like of shape (n_clients, n_features)
-        Records in any container.
-    reset : bool
-        Whether to store the number and names of columns, or compare them with those stored.
-
-    Returns
-    -------
-    ndarray of shape (n_clients, n_features)
+    With ``reset`` the transformer stores the number and names of the columns, else they are compared with those stored.
     """
     values = as_values(X)
     if values.ndim == 1 and not is_ragged(values):

@@ -231,7 +231,7 @@ def test_planned_variances_of_correlated_columns_are_those_of_simulated_reports(
     covariance, coef, sigma = np.array([[0.1, 0.05], [0.05, 0.08]]), np.array([0.5, -0.3]), 0.2
     model = MODELS[name]
     protocol = model.protocol(2)
-    n, found = 100_000, []  # errors of the moments must be small, for the formula is of first order
+    n, found = 40_000, []  # errors of the moments must be small, for the formula is of first order
     for seed in range(50):
         X = rng.multivariate_normal(np.zeros(2), covariance, size=n)
         y = X @ coef + rng.normal(scale=sigma, size=n)

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from skldp.privacy import (
     ball_sensitivity,
@@ -27,31 +26,35 @@ SETTINGS = [  # norm, y_bound, y_weight, intercept_weight
 
 
 def svec(v):
-    rows, columns = np.triu_indices(len(v))
-    return np.outer(v, v)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
+    rows, columns = np.triu_indices(v.shape[-1])
+    return (v[..., :, None] * v[..., None, :])[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
 
 
-def clipped(parameters, norm, y_bound):
-    x, y = parameters[:-1], parameters[-1]
-    return x * min(1.0, norm / max(np.linalg.norm(x), 1e-300)), np.clip(y, -y_bound, y_bound)
+def clipped(records, norm, y_bound):
+    x, y = records[..., :-1], records[..., -1:]
+    return x * np.minimum(1.0, norm / np.linalg.norm(x, axis=-1, keepdims=True)), np.clip(y, -y_bound, y_bound)
 
 
-def brute_force(distance, norm, y_bound, n_features=2, n_tries=12):
-    rng = np.random.default_rng(0)
+def brute_force(distance, norm, y_bound, n_features=2, n_pairs=5000, n_kept=50):
+    """Largest distance of the moments of two records: the best of random pairs, moved by smaller and smaller steps."""
+    rng, scale = np.random.default_rng(0), max(norm, y_bound)
+    pairs = rng.normal(scale=scale, size=(n_pairs, 2, n_features + 1))
+    for step in np.geomspace(scale, 1e-4 * scale, 40):
+        found = distance(*clipped(pairs, norm, y_bound))
+        best = pairs[np.argsort(found)[-n_kept:]]
+        moved = best + step * rng.normal(size=(n_pairs // n_kept, *best.shape))
+        pairs = np.concatenate([best, moved.reshape(-1, *best.shape[1:])])
+    return found.max()
 
-    def objective(pair):
-        half = n_features + 1
-        return -distance(clipped(pair[:half], norm, y_bound), clipped(pair[half:], norm, y_bound))
 
-    options = {"maxiter": 3000, "maxfev": 3000, "xatol": 1e-8, "fatol": 1e-10}
-    starts = rng.normal(size=(n_tries, 2 * n_features + 2)) * max(norm, y_bound)
-    return -min(minimize(objective, start, method="Nelder-Mead", options=options).fun for start in starts)
+def between(vectors):
+    """Distance of the two records of each pair."""
+    return np.linalg.norm(vectors[:, 0] - vectors[:, 1], axis=-1)
 
 
 def moment_distance(y_weight, kappa):
-    def distance(one, other):
-        vectors = [svec(np.concatenate([[kappa], x, [y_weight * y]])) for x, y in (one, other)]
-        return np.linalg.norm(vectors[0] - vectors[1])
+    def distance(x, y):
+        return between(svec(np.concatenate([np.full_like(y, kappa), x, y_weight * y], axis=-1)))
 
     return distance
 
@@ -87,9 +90,8 @@ def test_closed_form_inside_its_conditions():
     (1, 1, 1, 1), (1, 2, 1, 1), (1, 5, 1, 1), (2, 1, 3, 0.2), (1, 3, 0.3, 2),
 ])
 def test_weighted_sensitivity_is_attained_and_below_the_papers(norm, y_bound, c1, c2):
-    def distance(one, other):
-        blocks = [np.concatenate([svec(x), math.sqrt(c1) * y * x, [math.sqrt(c2) * y * y]]) for x, y in (one, other)]
-        return np.linalg.norm(blocks[0] - blocks[1])
+    def distance(x, y):
+        return between(np.concatenate([svec(x), math.sqrt(c1) * y * x, math.sqrt(c2) * y * y], axis=-1))
 
     found = brute_force(distance, norm, y_bound)
     declared = weighted_moment_sensitivity(norm, y_bound, c1, c2)
@@ -134,7 +136,7 @@ def test_radii_are_attained_and_not_exceeded(d, recentre, norm, y_bound, y_weigh
 def test_values_and_vectors():
     assert interval_sensitivity((-2, 3)) == 5
     assert ball_sensitivity(1.5) == 3
-    found = brute_force(lambda one, other: np.linalg.norm(one[0] - other[0]), 1.5, 1.0)
+    found = brute_force(lambda x, y: between(x), 1.5, 1.0)
     assert found == pytest.approx(ball_sensitivity(1.5), rel=1e-6)
 
 

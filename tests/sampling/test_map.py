@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 
 from skldp.sampling import sample
 from skldp.sampling._density import GuardedModel
-from skldp.sampling._map import _newton_step, find_mode, repaired_inverse
+from skldp.sampling._map import _covariance_at, _loss_and_gradient, _newton_step, find_mode, repaired_inverse
 from tests.sampling.sampling_targets import Gamma, Gaussian, SmoothBanana, SmoothGaussian
 
 
@@ -16,6 +17,23 @@ def test_gaussian_is_found_exactly(model):
     np.testing.assert_allclose((mode.theta - model.mean) / model.sd, 0, atol=2e-3)
     scale = np.outer(model.sd, model.sd)
     np.testing.assert_allclose(mode.covariance / scale, model.covariance / scale, atol=2e-4)
+
+
+def test_loss_of_the_search_is_the_negative_log_density_with_its_gradient():
+    """Newton steps reach the mode of a Gaussian also after a search in the wrong direction."""
+    model = GuardedModel(SmoothGaussian(3))
+    theta = model.initial() + [0.3, -0.2, 0.5]
+    loss, gradient = _loss_and_gradient(theta, model)
+    assert loss == -model.log_density(theta[None])[0]
+    np.testing.assert_allclose(gradient, approx_fprime(theta, lambda at: -model.log_density(at[None])[0]), rtol=1e-4)
+
+
+def test_steps_stay_as_they_are_where_the_curvature_is_negative():
+    class Saddle(SmoothGaussian):
+        def gradient(self, theta):
+            return 0.5 * (theta[:, 1] ** 2 - theta[:, 0] ** 2), theta * [-1.0, 1.0]
+
+    np.testing.assert_allclose(_covariance_at(GuardedModel(Saddle(2)), np.zeros(2)), np.eye(2), atol=1e-6)
 
 
 def test_curvature_is_accurate_despite_rounding_of_a_large_sum():

@@ -33,26 +33,26 @@ def advance(move, n_steps=1000, n_walkers=40, model=TARGET, shift=0.0):
     return sampler
 
 
-def run(move, n_steps=1000, model=TARGET, shift=0.0):
+def run(move, n_steps=1000, model=TARGET):
     """Largest error of the moments, in standard errors."""
-    chain = advance(move, n_steps, model=model, shift=shift).get_chain(discard=n_steps // 10).swapaxes(0, 1)
+    chain = advance(move, n_steps, model=model).get_chain(discard=n_steps // 10).swapaxes(0, 1)
     return worst_moment_z(chain, model.mean, model.sd)
 
 
 @every_move
-@pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
-def test_move_leaves_the_target_invariant(make, shift):
-    """A log-density is known only up to a constant, so the move must not depend on the constant."""
-    assert run(make(), shift=shift) < 4.5
+def test_move_leaves_the_target_invariant(make):
+    assert run(make()) < 4.5
 
 
 @every_move
-@pytest.mark.parametrize("shift", [1000.0, -1000.0])
-def test_a_shifted_log_density_changes_no_draw(make, shift):
-    plain, shifted = advance(make(), n_steps=200), advance(make(), n_steps=200, shift=shift)
-    np.testing.assert_array_equal(shifted.get_chain(), plain.get_chain())
-    np.testing.assert_allclose(shifted.get_log_prob(), plain.get_log_prob() + shift, atol=1e-9)
-    assert 0.05 < shifted.acceptance_fraction.mean() < 0.999
+def test_a_shifted_log_density_changes_no_draw(make):
+    """A log-density is known only up to a constant, so the move must not depend on the constant."""
+    plain = advance(make(), n_steps=60)
+    assert 0.05 < plain.acceptance_fraction.mean() < 0.999
+    for shift in (1000.0, -1000.0):
+        shifted = advance(make(), n_steps=60, shift=shift)
+        np.testing.assert_array_equal(shifted.get_chain(), plain.get_chain())
+        np.testing.assert_allclose(shifted.get_log_prob(), plain.get_log_prob() + shift, atol=1e-9)
 
 
 def test_snooker_of_emcee_does_not_leave_the_target_invariant():

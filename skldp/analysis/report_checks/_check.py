@@ -46,19 +46,7 @@ class ReportCheck:
 
 
 def check_aggregate(aggregate, rows=None):
-    """Test the sums of reports, and also the reports themselves if they are available.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        The sums.
-    rows : ndarray of int or None
-        The valid reports behind the sums, if they are all of one protocol.
-
-    Returns
-    -------
-    ReportCheck
-    """
+    """Test the sums of reports, and also the reports themselves if they are available and all of one protocol."""
     noisy = [part for part in aggregate.parts.items() if part[1].n_reports and part[0].epsilon < math.inf]
     findings = [finding for protocol, tally in noisy for finding in _findings(protocol, tally, rows)]
     if not findings:

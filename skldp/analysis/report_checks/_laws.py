@@ -20,16 +20,7 @@ _ROUNDING = 1e-9  # relative; exceeds the rounding errors of floats and of unifo
 def interval_probabilities(mechanism, low, high):
     """Smallest and largest probability, over all records, that the report of a value is in low .. high - 1.
 
-    Parameters
-    ----------
-    mechanism : SquareWave, Laplace or Gaussian
-        The mechanism of the value.
-    low, high : ndarray of float
-        Ends in grid units; may be infinite.
-
-    Returns
-    -------
-    tuple of ndarray
+    The ends are in grid units and may be infinite.
 
     Notes
     -----

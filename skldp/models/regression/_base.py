@@ -21,17 +21,7 @@ class Units:
 
 
 class RegressionModel(Model):
-    """A model of a response given a normal vector x with mean m and covariance Sigma.
-
-    Parameters
-    ----------
-    likelihoods : list
-        One for each protocol.
-    coordinates : RegressionCoordinates
-        Map from theta to the parameters, with their priors.
-    units : Units
-        Units of the data.
-    """
+    """A model of a response given a normal vector x, with a likelihood for each protocol."""
 
     def __init__(self, likelihoods, coordinates, units):
         self.likelihoods, self.coordinates, self.units = likelihoods, coordinates, units
@@ -108,16 +98,8 @@ class RegressionModel(Model):
 class Approximation(RegressionModel):
     """Differentiable approximation of a model, close to it near the mode.
 
-    Its mode is the pilot estimate, at which the approximation is made.
-
-    Parameters
-    ----------
-    model : RegressionModel
-        The exact model.
-    start : ndarray of shape (n_params,)
-        Start of the search for the pilot estimate.
-    n_rounds : int
-        Number of searches, each with the approximation at the last pilot estimate.
+    Its mode is the pilot estimate, at which the approximation is made. It is searched for ``n_rounds`` times from
+    ``start``, each time with the approximation at the last one.
     """
 
     def __init__(self, model, start, n_rounds):

@@ -131,14 +131,7 @@ class _CovariancePoint:
 
 
 class HalfNormalScales:
-    r"""Logarithms of independent half-normal scales.
-
-    Parameters
-    ----------
-    n_features : int
-        Number d of scales.
-    std : float
-        Scale s of the half-normal distribution.
+    r"""Logarithms of independent half-normal scales of size s.
 
     Notes
     -----
@@ -164,14 +157,7 @@ class HalfNormalScales:
 class LearnedScales:
     r"""Logarithms of scales with a common size and a spread that are learned from the reports.
 
-    Parameters
-    ----------
-    n_features : int
-        Number d of scales.
-    estimate : ndarray of shape (d,)
-        Estimated logarithms of the scales.
-    information : float
-        Approximate inverse variance :math:`c^2` of an estimate. Only the choice of coordinates depends on these two.
+    Only the choice of coordinates depends on the estimates of the logarithms and on their inverse variance :math:`c^2`.
 
     Notes
     -----

@@ -26,18 +26,7 @@ ROOT2 = math.sqrt(2)
 class LabelMoments:
     """Mean and covariance of the labelled moments at given parameters, for every walker.
 
-    Parameters
-    ----------
-    covariance : ndarray of shape (n_walkers, d, d)
-        Covariance of x.
-    coef : ndarray of shape (n_walkers, d)
-        Coefficients.
-    x_mean : ndarray of shape (n_walkers, d) or None
-        Mean of x. If None, it is zero and a report has no moments with the constant.
-    intercept : ndarray of shape (n_walkers,) or None
-        Intercept.
-    y_weight, intercept_weight : float
-        Weights of the report.
+    If the mean of x is None, it is zero and a report has no moments with the constant.
     """
 
     def __init__(self, covariance, coef, x_mean, intercept, y_weight, intercept_weight):
@@ -117,13 +106,6 @@ class LabelMoments:
 
 class LabelMomentLikelihood:
     r"""Normal approximation of the log-likelihood of the mean of noisy moments of labelled records.
-
-    Parameters
-    ----------
-    protocol : LabelMomentProtocol
-        Protocol of the reports.
-    tally : Tally
-        Sums of the reports.
 
     Notes
     -----

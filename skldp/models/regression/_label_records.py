@@ -19,15 +19,7 @@ _CHEBYSHEV_RANGE = 3.0
 
 
 class Predictor:
-    """Linear predictor u given a noisy record z: its mean a + b'z and variance v, and their gradient.
-
-    Parameters
-    ----------
-    noise : float
-        Variance of the noise on a record.
-    point : RegressionPoint
-        Parameters of every walker.
-    """
+    """Linear predictor u given a record z with noise: its mean a + b'z and variance v, and their gradient."""
 
     def __init__(self, noise, point):
         self.covariance, self.coef = point.covariance, point.coef
@@ -80,17 +72,7 @@ class Predictor:
 
 
 class LabelRecordLikelihood:
-    """Log-likelihood of noisy records with randomised labels, under one protocol.
-
-    Parameters
-    ----------
-    protocol : LabelRecordProtocol
-        Protocol of the reports.
-    tally : RecordTally
-        The reports.
-    link : callable
-        One of ``LINKS``.
-    """
+    """Log-likelihood of noisy records with randomised labels, under one protocol, with one of ``LINKS``."""
 
     def __init__(self, protocol, tally, link):
         mechanism = protocol.randomizer

@@ -12,13 +12,6 @@ LEAST_NOISE = 1e-9
 class MomentLikelihood:
     r"""Log-likelihood of the mean of noisy second moments of Gaussian records, in O(d^3).
 
-    Parameters
-    ----------
-    protocol : MomentProtocol
-        Protocol of the reports.
-    tally : Tally
-        Sums of the reports.
-
     Notes
     -----
     Records :math:`v = (x, w\eta) \sim N(\mu, \Psi)` are extended by the constant, :math:`\tilde v = (\kappa, v)`. With
@@ -123,13 +116,6 @@ class MomentLikelihood:
 
 class RecordLikelihood:
     r"""Log-likelihood of noisy Gaussian records, from their sums and products.
-
-    Parameters
-    ----------
-    protocol : RecordProtocol
-        Protocol of the reports.
-    tally : Tally
-        Sums of the reports and of their products.
 
     Notes
     -----

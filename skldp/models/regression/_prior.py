@@ -116,19 +116,7 @@ def check_regression_prior(prior):
 
 
 def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
-    """Return the :class:`Priors` in public units for a prior in the units of the data.
-
-    Parameters
-    ----------
-    prior : RegressionPrior
-        The user's prior, in the units of the data.
-    default : DefaultScales
-        Values for "auto".
-    n_features : int
-        Number of coefficients.
-    x_unit, y_unit : float
-        Divisors of x and of the response.
-    """
+    """Return the :class:`Priors` in public units, x/x_unit and y/y_unit, for a prior in the units of the data."""
     explained = check_choice(prior.coef, "coef", {"explained": True, "normal": False})
     coef_unit, coef_default = (y_unit, default.explained) if explained else (y_unit / x_unit, default.coef)
     sigma = _scale(prior.sigma_scale, "sigma_scale", y_unit, default.sigma)

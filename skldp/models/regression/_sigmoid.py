@@ -15,15 +15,6 @@ _WIDE = 36.0  # variance of u above which the logistic density is narrower than 
 def tanh_means(mean, variance):
     r"""Means of :math:`f(u) = \tanh(u/2)` and of its first three derivatives, :math:`u \sim N(\mu, s^2)`.
 
-    Parameters
-    ----------
-    mean, variance : ndarray of shape (n,)
-        Mean and variance of u.
-
-    Returns
-    -------
-    ndarray of shape (4, n)
-
     Notes
     -----
     The means are computed by the trapezoidal rule with 257 nodes, which converges exponentially for functions that are

@@ -259,6 +259,11 @@ def test_likelihood_of_empty_rows_follows_the_choice():
     assert [histogram_model(aggregate, likelihood=name).likelihood for name in CHOICES] == ["exact", "exact", "counts"]
 
 
+def test_counts_neither_keep_nor_evaluate_rows():
+    choice = CHOICES["counts"]
+    assert not (choice.keeps(1) or choice.evaluates(1) or choice.needs_rows)
+
+
 def test_auto_uses_counts_if_rows_are_too_many(monkeypatch):
     monkeypatch.setitem(CHOICES, "auto", LikelihoodChoice(kept_bits=50e6, evaluated_entries=20))
     aggregate = aggregate_of("oue", 5, True)
