@@ -33,6 +33,9 @@ class Model(ABC):
     fit_residuals : callable or None
         Maps draws of theta to the sums of the reports compared with what the fitted model expects of them; None if
         the reports cannot tell.
+    monitored : callable or None
+        Maps draws by name, each of shape (chain, draw, ...), to those on which the stop rule of samplers depends, in
+        place of all of them.
     nearly_independent : bool
         Whether parameters are nearly independent given the reports, and so many that matrices of them are expensive.
         Samplers then use variances in place of covariances. Needs a gradient.
@@ -60,6 +63,7 @@ class Model(ABC):
     coordinates: Any = None
     report_log_likelihoods: Any = None
     fit_residuals: Any = None
+    monitored: Any = None
     nearly_independent: bool = False
 
     @abstractmethod

@@ -76,6 +76,10 @@ class GuardedModel:
         natural = self.model.constrain(theta.reshape(-1, self.n_params))
         return {name: _unflatten(values, chains_and_draws) for name, values in natural.items()}
 
+    def monitored(self, draws):
+        """Return what the stop rule depends on: all draws, unless the model says otherwise."""
+        return draws if self.model.monitored is None else self.model.monitored(draws)
+
     def _central_differences(self, theta):
         n_points, n_params = theta.shape
         step = 6e-6 * np.maximum(1.0, np.abs(theta))

@@ -105,7 +105,10 @@ class MCMC(BaseEstimator):
             draws, diagnostics, path = _collect(chains, route, self.n_draws)
         n_steps = next(iter(draws.values())).shape[1]
         end = WarmStart(centre, covariance, _thinned_path(path), model.coordinates)
-        rhat, split_rhat, ess = map(_without_log_density, (diagnostics.rhat, diagnostics.split_rhat, diagnostics.ess))
+        found = diagnostics
+        if not draws.keys() <= diagnostics.rhat.keys():
+            found = diagnose(draws, route.superchains(n_walkers))
+        rhat, split_rhat, ess = map(_without_log_density, (found.rhat, found.split_rhat, found.ess))
         return Posterior(_thinned(draws), rhat, ess, tail_ess(draws), split_rhat,
                          acceptance=chains.acceptance, n_steps=n_steps, problem=diagnostics.problem, warm_starts=(end,))
 
@@ -274,7 +277,8 @@ def _collect(chains, route, n_draws):
     """Sample in blocks until the stop rule holds or ``n_draws`` is reached.
 
     The rule includes the R-hat of the log-density: if it mixes slowly, walkers may not have been in the tails yet,
-    although every parameter looks stationary. Returns the draws, their diagnostics and the path of the last block.
+    although every parameter looks stationary. Returns the draws, the diagnostics of the rule and the path of the last
+    block.
     """
     blocks: list[dict] = []
     n_done, size = 0, min(route.first_block, n_draws)
@@ -285,7 +289,7 @@ def _collect(chains, route, n_draws):
             blocks.append({**route.model.constrain(path), _LOG_DENSITY: values})
         n_done += size
         draws = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
-        diagnostics = diagnose(draws, n_superchains)
+        diagnostics = diagnose(route.model.monitored(draws), n_superchains)
         del diagnostics.ess[_LOG_DENSITY]  # its R-hat is a check, but nobody asks for its mean
         size = 0 if diagnostics.converged else min(_next_block(n_done, diagnostics.shortfall), n_draws - n_done)
         chains.show(diagnostics, size)

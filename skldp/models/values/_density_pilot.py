@@ -10,10 +10,8 @@ from skldp.models.values._smooth_masses import SmoothMasses
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
-# Standardised log-odds of a point mass of 5 %, at which it starts. The prior would hold a small one where it is, since
-# the slope of the likelihood by its logarithm is proportional to the mass.
-_LARGE = 2.5
-_LEAST_SCORE = 4.5  # standard deviations, at which a cell gets a point mass
+# Standard deviations of its score, at which a cell gets a point mass. Values are often clipped to a bound.
+_LEAST_SCORE, _LEAST_SCORE_AT_BOUND = 4.5, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +39,20 @@ def find_pilot(grid, likelihoods):
     -----
     The search takes Fisher scoring steps, halved until the log-density rises. At the mode a point mass in cell j would
     change the log-likelihood at the rate :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores
-    is above 4.5 of its standard deviations, given that all other parameters adapt, the cell gets a point mass of its
-    own, and the search is repeated, up to eight times. The bounds always have one. The scale of the deviations is 1
-    here, since rough ones would hide point masses, and in the end the median of its prior.
+    is above 4.5 of its standard deviations, or 3 at a bound, given that all other parameters adapt, the cell gets a
+    point mass of its own, and the search is repeated, up to eight times. A point mass that the reports do not show is
+    left to the density of its cell: a prior for it would have one mode without and one with the point mass, between
+    which walkers hardly move. The scale of the deviations is 1 here, since rough ones would hide point masses, and in
+    the end the median of its prior.
     """
-    masses = SmoothMasses(grid.sizes, np.unique([0, grid.n_cells - 1]))
-    start = np.zeros(masses.n_coefficients), np.full(len(masses.spikes), _LARGE)
-    point = _Point.at(masses, likelihoods, 1.0, *start).mode()
+    masses = SmoothMasses(grid.sizes, np.empty(0, dtype=np.int64))
+    point = _Point.at(masses, likelihoods, 1.0, np.zeros(masses.n_coefficients), np.empty(0)).mode()
     for _ in range(_MOST_SPIKES):
         cell, score = point.largest_score()
-        if score < _LEAST_SCORE:
+        if score < 1:
             break
         masses = masses.with_spike(cell)
-        point = _Point.at(masses, likelihoods, 1.0, point.coefficients, np.append(point.x, _LARGE)).mode()
+        point = _Point.at(masses, likelihoods, 1.0, point.coefficients, np.append(point.x, 0.0)).mode()
     return _Point.at(masses, likelihoods, MEDIAN_SCALE, point.coefficients, point.x).mode().pilot()
 
 
@@ -120,7 +119,7 @@ class _Point:
         return after
 
     def largest_score(self):
-        """Return the cell in which a point mass would explain most, and its score in standard deviations."""
+        """Return the cell in which a point mass would explain most, and its score relative to the least one."""
         (total,), (by_mass,) = self.masses.total, self.by_mass
         fitted, added = self.model.directions(self.masses), np.eye(len(total)) - total[:, None]
         n_fitted = fitted.shape[1]
@@ -130,6 +129,9 @@ class _Point:
         variances = np.diag(information)[n_fitted:] - np.sum(between * np.linalg.solve(among, between), axis=0)
         scores = (by_mass - total @ by_mass) / np.sqrt(np.maximum(variances, 1e-9))
         scores[self.model.spikes] = 0.0
+        least = np.full(len(total), _LEAST_SCORE)
+        least[[0, -1]] = _LEAST_SCORE_AT_BOUND
+        scores = scores / least
         cell = int(np.argmax(scores))
         return cell, float(scores[cell])
 
