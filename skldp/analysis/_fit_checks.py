@@ -70,8 +70,8 @@ def check_fit(models, draws, protocol):
     ----------
     models : list of Model
         One for each column.
-    draws : list of ndarray of shape (n_draws, n_params)
-        Draws of the unconstrained parameters, for each model.
+    draws : list of ndarray of shape (n_draws, n_params), or of None
+        Draws of the unconstrained parameters, for each model; None if there are only those of a rough approximation.
     protocol : Protocol
         Protocol of the reports, which has the names of categories.
 

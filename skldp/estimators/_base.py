@@ -198,8 +198,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         posterior = self._infer(models, first.protocol)
         # Draws of a rough Laplace approximation do not show what the model expects.
         rough = posterior.pareto_k > LARGEST_PARETO_K
-        fit_check = None if rough else check_fit(models, [start.draws for start in posterior.warm_starts],
-                                                 first.protocol)
+        draws = [None if rough else start.draws for start in posterior.warm_starts]
+        fit_check = check_fit(models, draws, first.protocol)
         # Attributes are set only after all computations, so that an interrupt leaves the estimator unchanged.
         for name, value in {"posterior_": posterior, **self._describe(posterior, models, *rounds)}.items():
             setattr(self, name, value)

@@ -182,8 +182,8 @@ def test_less_width_more_confidence_or_more_privacy_needs_more_reports():
 
 
 @pytest.mark.parametrize("estimator, arguments, sentence", [
-    (LDPBayesLogisticRegression(), {"width": 0.1}, "plans with one of LDPGaussian"),
-    ("mean", {"width": 0.1}, "plans with one of LDPGaussian"),
+    (LDPBayesLogisticRegression(), {"width": 0.1}, "plans with one of LDPDensity"),
+    ("mean", {"width": 0.1}, "plans with one of LDPDensity"),
     (LDPGaussian(), {"width": 0.0, "std": 1.0}, "width must be positive"),
     (LDPGaussian(), {"width": 0.1, "level": 1.0, "std": 1.0}, "level must lie strictly between 0 and 1"),
     (LDPGaussian(), {"width": 0.1}, "std must be assumed"),

@@ -31,19 +31,21 @@ def cell_residuals(log_probabilities, parts, theta):
         Maps a protocol and parameters to the log-probabilities of its cells, shape (n_cells, n_walkers).
     parts : list of (ValueProtocol, ndarray of int)
         Protocols and the counts of reports in their cells.
-    theta : ndarray of shape (n_draws, n_params)
-        Draws of the parameters.
+    theta : ndarray of shape (n_draws, n_params) or None
+        Draws of the parameters; None if they are not those of the posterior.
 
     Returns
     -------
     Residuals or None
-        None if there are too few reports to tell.
+        None without draws, or if there are too few reports to tell.
 
     Notes
     -----
     Cells of all protocols are put in the order of their reports' values, and merged into up to 64 groups with at least
     10 expected reports. The sets are all runs of groups, except those in which the parameters can explain any count.
     """
+    if theta is None:
+        return None
     centre = theta.mean(axis=0, keepdims=True)
     groups = _Groups([protocol.cells.centres for protocol, _ in parts],
                      [counts.sum() * np.exp(log_probabilities(protocol, centre)[:, 0]) for protocol, counts in parts])
