@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skldp.gradients._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp.models.categories._simplex import project_on_simplex
     from skldp.models.regression._prior import RegressionPrior
-    from skldp.plot import CoverageDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
+    from skldp.plot import CoverageDisplay, DensityDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
     from skldp.sampling._inference import MCMC, LaplaceApproximation
     from skldp.transformers._category_perturbers import (
         RandomizedResponsePerturber,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "BoundedScaler": "transformers._scaler",
     "CoverageDisplay": "plot",
+    "DensityDisplay": "plot",
     "FitCheck": "analysis._fit_checks",
     "GaussianPerturber": "transformers._perturbers",
     "LDPBayesLinearRegression": "estimators._linear_regression",

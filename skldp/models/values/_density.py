@@ -30,7 +30,7 @@ class DensityModel(Model):
     -----
     The masses p of the cells are those of :class:`SmoothMasses`: a density whose logarithm is that of a normal one plus
     smooth deviations, and point masses. Coefficients of the log-density are functions of coordinates (t, y, z), which
-    :class:`DensityCoordinates` describes with their prior, and the log-odds of a point mass are :math:`-3 + 2x` with x
+    :class:`DensityCoordinates` describes with their prior, and the log-odds of a point mass are :math:`-4 + 2x` with x
     standard normal a priori. The unconstrained parameters are (t, y, z, x), and the log-likelihood is
     :math:`\sum_g n_g\log P_g(p)`.
 

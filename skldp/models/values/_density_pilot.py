@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp.models.values._density_coordinates import MEDIAN_SCALE, DensityCoordinates, prior_precision
-from skldp.models.values._smooth_masses import SmoothMasses
+from skldp.models.values._smooth_masses import Masses, SmoothMasses
 
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
-# Standard deviations of its score, at which a cell gets a point mass. Values are often clipped to a bound.
-_LEAST_SCORE, _LEAST_SCORE_AT_BOUND = 4.5, 3.0
+# Standard deviations of its score, at which a cell gets a point mass. Values are often clipped to a bound. With 1 there
+# the standard deviation of normal values was up to three posterior standard deviations too large.
+_LEAST_SCORE, _LEAST_SCORE_AT_BOUND = 4.5, 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ def find_pilot(grid, likelihoods):
     -----
     The search takes Fisher scoring steps, halved until the log-density rises. At the mode a point mass in cell j would
     change the log-likelihood at the rate :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores
-    is above 4.5 of its standard deviations, or 3 at a bound, given that all other parameters adapt, the cell gets a
+    is above 4.5 of its standard deviations, or 2.5 at a bound, given that all other parameters adapt, the cell gets a
     point mass of its own, and the search is repeated, up to eight times. A point mass that the reports do not show is
     left to the density of its cell: a prior for it would have one mode without and one with the point mass, between
     which walkers hardly move. The scale of the deviations is 1 here, since rough ones would hide point masses, and in
@@ -65,7 +66,7 @@ class _Point:
     scale: float
     precision: np.ndarray
     params: np.ndarray
-    masses: object
+    masses: Masses
     by_mass: np.ndarray
     log_density: float
 

@@ -7,9 +7,9 @@ import numpy as np
 
 _ORDER = 1.25  # of the smoothness; 1 is a random walk and 2 an integrated one
 _MOST_COSINES = 60
-# Prior of the log-odds of a point mass, which only cells have where the reports show one: 0.2 % to 58 %, with a
+# Prior of the log-odds of a point mass, which only cells have where the reports show one: 0.07 % to 33 %, with a
 # probability of 90 %.
-_LOG_ODDS_MEAN, _LOG_ODDS_STD = -3.0, 2.0
+_LOG_ODDS_MEAN, _LOG_ODDS_STD = -4.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ def test_masses_follow_their_definition():
     coefficients, x = np.random.default_rng(0).normal(size=(2, model.n_coefficients)), np.array([[-1.0, 0.5, 1.0]] * 2)
     logs = coefficients @ model.basis.T
     smooth = sizes * np.exp(logs)
-    odds = np.exp(-3 + 2 * x)
+    odds = np.exp(-4 + 2 * x)
     total = smooth / smooth.sum(axis=1, keepdims=True)
     total[:, [0, 4, 2]] += odds
     np.testing.assert_allclose(model(coefficients, x).total, total / (1 + odds.sum(axis=1, keepdims=True)), rtol=1e-12)
