@@ -76,7 +76,7 @@ class LDPDensity(BaseLDPDensity):
 
     *Known limits.* Point masses inside the bounds that the reports cannot show, such as round numbers at a small
     budget, are smoothed, so that quantiles near them can be off; ``step`` makes values on a grid exact. A point mass at
-    a bound of less than two to three standard errors is found next to the bound. Heavy tails are pulled towards those of
+    a bound of less than two to three standard errors is found next to the bound. Heavy tails are pulled to those of
     a normal distribution: the mean of a strongly skewed value can be one posterior standard deviation too small.
 
     Examples
