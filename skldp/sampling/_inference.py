@@ -105,10 +105,7 @@ class MCMC(BaseEstimator):
             draws, diagnostics, path = _collect(chains, route, self.n_draws)
         n_steps = next(iter(draws.values())).shape[1]
         end = WarmStart(centre, covariance, _thinned_path(path), model.coordinates)
-        found = diagnostics
-        if not draws.keys() <= diagnostics.rhat.keys():
-            found = diagnose(draws, route.superchains(n_walkers))
-        rhat, split_rhat, ess = map(_without_log_density, (found.rhat, found.split_rhat, found.ess))
+        rhat, split_rhat, ess = _reported(draws, diagnostics, route.superchains(n_walkers))
         return Posterior(_thinned(draws), rhat, ess, tail_ess(draws), split_rhat,
                          acceptance=chains.acceptance, n_steps=n_steps, problem=diagnostics.problem, warm_starts=(end,))
 
@@ -295,6 +292,13 @@ def _collect(chains, route, n_draws):
         chains.show(diagnostics, size)
         if not size:
             return _without_log_density(draws), diagnostics, path
+
+
+def _reported(draws, diagnostics, n_superchains):
+    """Return R-hat, split R-hat and effective sample size of all draws, also of those that the rule does not need."""
+    if not draws.keys() <= diagnostics.rhat.keys():
+        diagnostics = diagnose(draws, n_superchains)
+    return map(_without_log_density, (diagnostics.rhat, diagnostics.split_rhat, diagnostics.ess))
 
 
 def _without_log_density(by_name):

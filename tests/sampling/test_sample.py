@@ -171,3 +171,20 @@ def test_initial_point_of_zero_density_raises_an_error():
 
     with pytest.raises(ValueError, match="initial point has no finite log-density"):
         sample(Lost(2), seed=0)
+
+
+def test_the_stop_rule_depends_on_what_a_model_monitors():
+    """A monitored drift never settles, although the parameters do; only the parameters are reported."""
+    class Drifting(SmoothGaussian):
+        def monitored(self, draws):
+            values = next(iter(draws.values()))
+            return {"drift": values * 0 + np.arange(values.shape[1]).reshape(1, -1, *[1] * (values.ndim - 2)),
+                    "log_density": draws["log_density"]}
+
+    chains = MCMC(n_draws=200)
+    plain = sample(SmoothGaussian(2), seed=0, inference=chains)
+    with pytest.warns(ConvergenceWarning, match="drift"):
+        drifting = sample(Drifting(2), seed=0, inference=chains)
+    assert plain.n_steps < 200 == drifting.n_steps
+    assert drifting.rhat.keys() == drifting.ess.keys() == plain.rhat.keys()
+    assert all(np.max(value) < 1.05 for value in drifting.rhat.values())
