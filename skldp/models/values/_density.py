@@ -28,14 +28,14 @@ class DensityModel(Model):
 
     Notes
     -----
-    The masses p of the cells are those of :class:`SmoothMasses`: a density whose logarithm is that of a normal one plus
+    The masses p of the cells are those of ``SmoothMasses``: a density whose logarithm is that of a normal one plus
     smooth deviations, and point masses. Coefficients of the log-density are functions of coordinates (t, y, z), which
-    :class:`DensityCoordinates` describes with their prior, and the log-odds of a point mass are :math:`-4 + 2x` with x
+    ``DensityCoordinates`` describes with their prior, and the log-odds of a point mass are :math:`-4 + 2x` with x
     standard normal a priori. The unconstrained parameters are (t, y, z, x), and the log-likelihood is
     :math:`\sum_g n_g\log P_g(p)`.
 
     Reports are counted in groups as wide as a cell. Cells with a point mass are found from the reports
-    (:func:`find_pilot`); the model takes them as given.
+    (``find_pilot``); the model takes them as given.
 
     Examples
     --------
