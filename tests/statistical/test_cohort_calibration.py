@@ -7,7 +7,9 @@ from skldp import MCMC, LDPGaussian, LDPHistogram
 from skldp.protocols import Aggregate
 from tests.statistical.calibration import rank_scores, worst_p_value
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+              # One of a thousand fits of the right model warns.
+              pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")]
 
 N_FITS, N_CLIENTS, D, LEVEL = 100, 1500, 4, 1e-4
 BUDGETS = np.where(np.arange(N_CLIENTS) % 2, 4.0, 0.5)

@@ -11,7 +11,7 @@ from tests.statistical.calibration import rank_scores, worst_p_value
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
               pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")]
 
-N_FITS, N_CLIENTS, LEVEL, N_CELLS = 100, 2000, 1e-4, 24
+N_FITS, N_CLIENTS, LEVEL, N_CELLS = 60, 2000, 1e-4, 24
 INFERENCE = MCMC(n_draws=100)
 
 

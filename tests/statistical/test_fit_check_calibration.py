@@ -18,21 +18,23 @@ CASES = {
 
 
 def p_values(make, draw):
+    """Return the p-values of fits whose Laplace approximation is good enough for one."""
     found = []
     for seed in range(N_FITS):
         records = draw(np.random.default_rng(seed), (200, 5000)[seed % 2])
-        found.append(make().set_params(inference="laplace", random_state=seed).fit(records).fit_check_.p_value)
-    return np.array(found)
+        found.append(make().set_params(inference="laplace", random_state=seed).fit(records).fit_check_)
+    return np.array([check.p_value for check in found if check is not None])
 
 
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_p_values_of_records_from_the_model_are_uniform(case):
     found = p_values(*CASES[case])
+    assert len(found) > N_FITS / 3
     for share in (0.05, 0.2, 0.5):
-        low, high = stats.binom.ppf([LEVEL / 2, 1 - LEVEL / 2], N_FITS, share)
+        low, high = stats.binom.ppf([LEVEL / 2, 1 - LEVEL / 2], len(found), share)
         assert low <= np.sum(found < share) <= high
-    assert np.sum(found < 1e-3) <= stats.binom.ppf(1 - LEVEL, N_FITS, 1e-3)
+    assert np.sum(found < 1e-3) <= stats.binom.ppf(1 - LEVEL, len(found), 1e-3)
 
 
 @pytest.mark.parametrize("mechanism", ["subset", "oue", "rr"])

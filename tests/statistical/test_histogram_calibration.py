@@ -8,7 +8,9 @@ from skldp.protocols import Aggregate
 from skldp.sampling import sample
 from tests.statistical.calibration import p_values, rank_scores
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+              # One of a thousand fits of the right model warns.
+              pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")]
 
 N_FITS, N_CLIENTS, D, LEVEL = 100, 1500, 4, 1e-4
 CASES = [("subset", "exact"), ("subset", "counts"), ("oue", "exact"), ("oue", "counts"), ("rr", "exact"),

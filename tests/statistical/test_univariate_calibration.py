@@ -8,7 +8,9 @@ from skldp import MCMC, LDPDistribution, LDPExponential, LDPGaussian, LDPGeometr
 from skldp.sampling import sample
 from tests.statistical.calibration import rank_scores, worst_p_value
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+              # One of a thousand fits of the right model warns.
+              pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")]
 
 N_FITS, N_CLIENTS, LEVEL = 100, 2000, 1e-4
 N_DRAWS = 200  # for each of 16 chains: well over a thousand effective draws
