@@ -257,7 +257,7 @@ def _time(column, epsilon, n):
 
 def _write(args, name, columns, rows):
     if not args.quick:
-        write_table([dict(zip(columns, row)) for row in rows], results_folder() / f"{name}.csv")
+        write_table([dict(zip(columns, row)) for row in rows], results_folder(args.quick) / f"{name}.csv")
 
 
 BLOCKS = {"coverage": coverage, "distance": distance, "means": means, "windows": windows, "times": times}
