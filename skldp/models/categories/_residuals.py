@@ -25,7 +25,7 @@ def category_residuals(likelihoods):
     :math:`x = \theta + e`, the projection on the simplex is :math:`\max(x_k - \tau, 0)` and its residual
     :math:`\min(x_k, \tau)`. Because :math:`\sum_k\max(\theta_k + e_k - \max_le_l, 0) \le 1`, :math:`\tau` is at most
     the largest :math:`e_l`, and by the same argument at least the smallest. So all residuals lie between the smallest
-    and the largest error, whatever the frequencies are, and an alarm is at most as frequent as without fitting.
+    and the largest error for any frequencies, and an alarm is at most as frequent as without fitting.
     """
     n_reports = sum(part.n_reports for part in likelihoods)
     if n_reports == 0:
