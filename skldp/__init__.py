@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from skldp.gradients._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp.models.categories._simplex import project_on_simplex
     from skldp.models.regression._prior import RegressionPrior
-    from skldp.plot import CoverageDisplay, DensityDisplay, PosteriorDisplay, PrivacyUtilityDisplay, TraceDisplay
+    from skldp.plot import (
+        CoefficientDisplay,
+        CoverageDisplay,
+        DensityDisplay,
+        PosteriorDisplay,
+        PrivacyUtilityDisplay,
+        TraceDisplay,
+    )
     from skldp.sampling._inference import MCMC, LaplaceApproximation
     from skldp.transformers._category_perturbers import (
         RandomizedResponsePerturber,
@@ -32,10 +39,12 @@ if TYPE_CHECKING:
         UnaryEncodingPerturber,
     )
     from skldp.transformers._perturbers import GaussianPerturber, LaplacePerturber, SpherePerturber, SquareWavePerturber
+    from skldp.transformers._public_columns import PublicColumns
     from skldp.transformers._scaler import BoundedScaler
 
 _MODULES = {
     "BoundedScaler": "transformers._scaler",
+    "CoefficientDisplay": "plot",
     "CoverageDisplay": "plot",
     "DensityDisplay": "plot",
     "FitCheck": "analysis._fit_checks",
@@ -57,6 +66,7 @@ _MODULES = {
     "Moments": "estimators._mechanisms",
     "PosteriorDisplay": "plot",
     "PrivacyUtilityDisplay": "plot",
+    "PublicColumns": "transformers._public_columns",
     "RandomizedResponsePerturber": "transformers._category_perturbers",
     "Records": "estimators._mechanisms",
     "RegressionPrior": "models.regression._prior",

@@ -233,7 +233,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         """Return the protocol that this estimator expects for rows of reports, or for an aggregate."""
         if isinstance(reports, Aggregate):
             found = reports.protocol
-            return self._protocol(found.n_features, (0, 1) if found.labels is None else found.labels)
+            return self._protocol(found.n_features, (0, 1) if found.labels is None else found.labels)._like(found)
         labels = self.protocol_.labels if hasattr(self, "protocol_") else None
         return self._protocol(labels=labels).with_width(reports.shape[1])
 

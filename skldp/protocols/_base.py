@@ -236,6 +236,10 @@ class Protocol(Counted, ABC):
         X, y = self._plain(X, y)
         return joined(self._draw(X, y, random_state))
 
+    def _like(self, other):
+        """Return this protocol with the fields of another one that an estimator does not know: its raw columns."""
+        return self
+
     def _refuse_unknown(self, X, y):
         """Raise an error if a plain record has none of the public labels; for simulations only, clients never raise."""
 

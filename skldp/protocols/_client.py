@@ -108,11 +108,11 @@ class Client:
         Parameters
         ----------
         record : scalar, array-like or dict
-            One record: a value, a row, or a dict with its values in the order of the columns. No value raises or
-            warns.
+            One record: a value, a row, or a dict. The values of a dict are in the order of the columns, unless the
+            protocol has a schema with their names. No value raises or warns.
         y : scalar or None, default=None
-            Response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, or the last entry of
-            a list or array.
+            Response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, the only entry of a
+            dict that is not in the schema of the protocol, or the last entry of a list or array.
 
         Returns
         -------
@@ -199,6 +199,10 @@ def _split_response(protocol, record, y):
     has_response = isinstance(protocol, RegressionProtocol)
     if y is not None and not has_response:
         raise ValueError(f"{type(protocol).__name__} has no response: leave y out.")
+    columns = protocol.columns if has_response else None
+    n_columns = len(columns.names) if columns is not None else getattr(protocol, "n_features", 0)
+    if isinstance(record, Mapping) and columns is not None:
+        return _by_name(columns.names, record, y)
     if isinstance(record, Mapping):
         columns = dict(record)
         if has_response and y is None and "y" in columns:
@@ -208,9 +212,21 @@ def _split_response(protocol, record, y):
         # as a missing value.
         return values if all(map(is_row, values)) else [flat(values)], y
     is_list = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
-    if has_response and y is None and is_list and len(record) == protocol.n_features + 1:
+    if has_response and y is None and is_list and len(record) == n_columns + 1:
         return record[:-1], record[-1:]
     return record, y
+
+
+def _by_name(names, record, y):
+    """Return the row of named columns, None for a missing one, and the response: the only other entry, or "y"."""
+    others = {name: value for name, value in record.items() if name not in names}
+    if y is None:
+        response = others if len(others) == 1 else {"y": others["y"]} if "y" in others else {}
+        if not response:
+            raise ValueError("The record must have its response as the only entry that is no column of the schema, as "
+                             f"the entry \"y\", or as the argument y; it has {len(others)} other entries.")
+        y = flat(list(response.values()))
+    return [flat([record.get(name) for name in names])], y
 
 
 def _round_up(total):

@@ -1,35 +1,70 @@
 """Base classes of protocols for records with a response: public scales, and reports drawn in pieces."""
 
+import dataclasses
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from skldp._validation._categories import category_codes, check_list
-from skldp._validation._door import as_column, as_float_table, as_floats
+from skldp._validation._door import as_column, as_float_table, as_floats, as_table
 from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
 from skldp._validation._parameters import check_bounds, check_integer, check_length, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
+from skldp.protocols._schema import Schema
 
 CHUNK_ROWS = 1 << 14  # clients whose reports are drawn at once, so that memory does not grow with their number
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionProtocol(Protocol):
-    """Protocol for a vector x of bounded norm and a response. The mechanism gets x divided by ``data_norm``."""
+    """Protocol for a vector x of bounded norm and a response. The mechanism gets x divided by ``data_norm``.
+
+    With a public ``schema`` of raw columns, records are rows of these columns, and the client maps them to x.
+    """
 
     epsilon: float = 1.0
     delta: float = 1e-5
     data_norm: float = 1.0
     n_features: int = 1
+    schema: tuple | None = None
 
     def _check_vector(self):
         object.__setattr__(self, "data_norm", check_positive(self.data_norm, "data_norm"))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
+        if self.columns is not None:
+            object.__setattr__(self, "schema", self.columns.description())
+            if self.columns.width != self.n_features:
+                raise InvalidParameterError(f"The columns of the schema become {self.columns.width} numbers, and the "
+                                            f"protocol has n_features={self.n_features}. They must be equal.")
+
+    @cached_property
+    def columns(self) -> Schema | None:
+        """The raw columns of a record; None if records are vectors."""
+        return None if self.schema is None else Schema.from_description(self.schema)
+
+    def with_schema(self, schema: Schema | None) -> Self:
+        """Return the same collection from records of raw columns, which the client maps to x.
+
+        Parameters
+        ----------
+        schema : Schema or None
+            The public columns; None if records are vectors.
+
+        Returns
+        -------
+        Protocol
+        """
+        return dataclasses.replace(self, schema=None if schema is None else schema.description())
+
+    def _like(self, other):
+        return dataclasses.replace(self, schema=other.schema) if isinstance(other, RegressionProtocol) else self
 
     @property
     @abstractmethod
@@ -61,7 +96,10 @@ class RegressionProtocol(Protocol):
         return n_features
 
     def _plain(self, X, y):
-        X = as_float_table(X, self.n_features)
+        if self.columns is None:
+            X = as_float_table(X, self.n_features)
+        else:
+            X = self.data_norm * self.columns.encode(as_table(X, len(self.columns.names)))
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
         return X, self._numbers(as_column(y, len(X)))

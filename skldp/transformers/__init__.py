@@ -1,1 +1,1 @@
-"""scikit-learn transformers: perturbers that randomise records, and a scaler with public bounds."""
+"""scikit-learn transformers: perturbers that randomise records, and maps of public columns and bounds into a ball."""

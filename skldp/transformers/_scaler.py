@@ -1,6 +1,7 @@
 """Scaler with public bounds, which learns nothing from the data."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +20,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : tuple, default=(-1, 1)
-        Public (lower, upper): numbers, or arrays with one entry for each feature.
+    bounds : tuple, list or dict, default=(-1, 1)
+        Public (lower, upper): numbers, or arrays with one entry for each feature; or one pair for each feature, in a
+        list or in a dict by column names. Two pairs for two features that could be read either way are refused.
     data_norm : float, default=1.0
         Radius of the ball that every transformed row lies in.
 
@@ -30,6 +32,10 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The map is ``(x - centre_) * scale_``.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    PublicColumns : For tables with categories, transforms and names.
 
     Notes
     -----
@@ -67,7 +73,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         refuse_complex(X)
         d = private_table(self, X, reset=True).shape[1]
         radius = check_positive(self.data_norm, "data_norm")
-        lower, upper = _feature_bounds(self.bounds, d)
+        lower, upper = _feature_bounds(self.bounds, getattr(self, "feature_names_in_", None), d)
         self.centre_ = lower + (upper - lower) / 2
         self.scale_ = 2 * radius / (math.sqrt(d) * (upper - lower))
         self._half_width = (upper - lower) / 2
@@ -114,13 +120,55 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _feature_bounds(bounds, n_features):
+def _feature_bounds(bounds, names, n_features):
+    """Return the lower and upper ends for each feature, from any of the accepted forms."""
+    if isinstance(bounds, Mapping):
+        return _by_name(bounds, names)
+    sides = _side_by_side(bounds, n_features)
+    pairs = _pairs(bounds, n_features)
+    if sides is not None and pairs is not None and not np.array_equal(sides, pairs):
+        raise InvalidParameterError(
+            f"bounds={bounds!r} can be read as (lower ends, upper ends) or as one pair for each of two features. Give a "
+            'dict by column names, such as {"carat": (0, 3), "depth": (50, 70)}, or use PublicColumns.')
+    found = sides if sides is not None else pairs
+    if found is None:
+        raise InvalidParameterError(
+            f"bounds must be a pair (lower, upper) of numbers or of arrays of length {n_features}, a list of "
+            f"{n_features} pairs, or a dict of pairs by column names, all with lower < upper; got {bounds!r}.")
+    return found
+
+
+def _by_name(bounds, names):
+    """Return the ends of a dict by column names."""
+    if names is None or set(bounds) != set(names):
+        raise InvalidParameterError(
+            f"bounds has the columns {list(bounds)}, and X has {'no names' if names is None else list(names)}. Give "
+            "one pair (lower, upper) for each column of a table with names.")
+    return np.array([check_bounds(bounds[name], f"bounds of {name!r}") for name in names]).T
+
+
+def _side_by_side(bounds, n_features):
+    """Return the ends if bounds is a pair of lower and upper ends, else None."""
     try:
         lower, upper = bounds
-        pairs = np.broadcast_arrays(np.asarray(lower), np.asarray(upper), np.empty(n_features))[:2]
+        sides = np.broadcast_arrays(np.asarray(lower), np.asarray(upper), np.empty(n_features))[:2]
     except (TypeError, ValueError):
-        raise InvalidParameterError(
-            f"bounds must be a pair (lower, upper) of numbers or of arrays of length {n_features}, got {bounds!r}."
-        ) from None
-    checked = [check_bounds((a, b)) for a, b in zip(*(side.tolist() for side in pairs))]
-    return np.asarray(checked, dtype=np.float64).T
+        return None
+    return _checked(zip(*(side.tolist() for side in sides)))
+
+
+def _pairs(bounds, n_features):
+    """Return the ends if bounds is a list of one pair for each feature, else None."""
+    try:
+        rows = [tuple(pair) for pair in bounds]
+    except TypeError:
+        return None
+    return _checked(rows) if len(rows) == n_features and all(len(row) == 2 for row in rows) else None
+
+
+def _checked(pairs):
+    """Return pairs as an array of lower and upper ends, or None if one of them is no interval."""
+    try:
+        return np.asarray([check_bounds(pair) for pair in pairs], dtype=np.float64).T
+    except InvalidParameterError:
+        return None
