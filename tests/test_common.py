@@ -31,6 +31,7 @@ TRANSFORMERS = [
     skldp.SubsetSelectionPerturber(),
     skldp.UnaryEncodingPerturber(),
     skldp.BoundedScaler(),
+    skldp.PublicColumns(),
 ]
 
 

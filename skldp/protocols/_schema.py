@@ -20,6 +20,7 @@ def _identity(x):
     return x
 
 
+CATEGORY_RADIUS = 0.35  # length of the code of a category; see CategoryColumn
 TRANSFORMS: dict[str, Any] = {"identity": _identity, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}
 
 
@@ -107,7 +108,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    r"""A category of a public list, encoded as a vertex of a regular simplex of radius 1 around the origin.
+    r"""A category of a public list, encoded as a vertex of a regular simplex around the origin.
 
     Parameters
     ----------
@@ -119,15 +120,19 @@ class CategoryColumn:
 
     Notes
     -----
-    K vertices in K - 1 dimensions, at equal distances :math:`\sqrt{2K/(K - 1)}`. Indicators of radius 1 have the
-    distance :math:`\sqrt2`, or 1 from a reference that is left out: the simplex has the largest distances between
-    categories in a ball of given radius, hence the least noise in comparisons of them. Two categories are -1 and 1.
+    K vertices in K - 1 dimensions at the distance r from the origin, and :math:`r\sqrt{2K/(K - 1)}` from each other.
+    Indicators of that length are at the distance :math:`r\sqrt2`, or r from a reference that is left out: the simplex
+    has the largest distances between categories in a ball, hence the least noise in comparisons of them.
+
+    Every category has the full length r, while numbers are seldom at their bounds. With r = 0.35, about the root mean
+    square of numbers in generous bounds, both take a similar part of the ball. On prices of diamonds by weight and
+    three qualities, epsilon 4, the coefficient of determination is .77 with r = .35, .73 with .5 and .64 with 1.
     """
 
     name: str
     levels: tuple
 
-    radius = 1.0
+    radius = CATEGORY_RADIUS
 
     def __post_init__(self):
         if isinstance(self.levels, (str, bytes)) or not hasattr(self.levels, "__len__"):
@@ -153,7 +158,7 @@ class CategoryColumn:
     @property
     def vertices(self):
         """Codes of the categories, shape (K, K - 1)."""
-        return simplex(len(self.levels))
+        return CATEGORY_RADIUS * simplex(len(self.levels))
 
     def encode(self, values):
         """Return the codes of private values, shape (n, K - 1); no value raises."""

@@ -66,9 +66,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     Notes
     -----
     A number is encoded as :math:`(f(x) - c)/s`, by default in [-1, 1]. A category is a vertex of a regular simplex of
-    radius 1, which separates K categories by :math:`\sqrt{2K/(K-1)}`; indicators of the same length separate them by
-    :math:`\sqrt2`, and a comparison then has up to twice the noise variance. The codes of all columns, side by side,
-    are divided by their largest (or typical) length.
+    radius r = 0.35, which separates K categories by :math:`r\sqrt{2K/(K-1)}`; indicators of the same length separate
+    them by :math:`r\sqrt2`, or by r from a reference without an indicator, so that comparisons have up to four times
+    the noise variance. The radius is about the usual length of the code of a number. The codes of all columns, side by
+    side, are divided by their largest (or typical) length.
 
     Examples
     --------
@@ -77,8 +78,8 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     >>> schema = {"carat": (0.2, 2.5, "log"), "depth": (55, 68), "cut": ["Fair", "Good", "Ideal"], "owner": "bool"}
     >>> columns = PublicColumns(schema=schema)
     >>> columns.fit_transform([[0.2, 68, "Ideal", True], [None, 61.5, "unknown", None]]).round(2)
-    array([[-0.5,  0.5,  0. ,  0.5,  0.5],
-           [ 0. ,  0. ,  0. ,  0. ,  0. ]])
+    array([[-0.67,  0.67,  0.  ,  0.23,  0.23],
+           [ 0.  ,  0.  ,  0.  ,  0.  ,  0.  ]])
     >>> columns.get_feature_names_out()
     array(['carat', 'depth', 'cut_0', 'cut_1', 'owner'], dtype=object)
     >>> model = make_pipeline(columns, LDPBayesLinearRegression(bounds_y=(300, 20_000)))

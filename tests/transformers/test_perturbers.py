@@ -288,6 +288,21 @@ class TestBoundedScaler:
         scaler = skldp.BoundedScaler(bounds=(-3, 7)).fit(X)
         np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X)
 
+    def test_pairs_and_names(self):
+        X = pd.DataFrame({"carat": [0.0, 3.0], "depth": [50.0, 70.0], "table": [0.0, 1.0]})
+        expected = skldp.BoundedScaler(bounds=([0, 50, 0], [3, 70, 1])).fit_transform(X)
+        for bounds in ([(0, 3), (50, 70), (0, 1)], {"depth": (50, 70), "table": (0, 1), "carat": (0, 3)}):
+            np.testing.assert_array_equal(skldp.BoundedScaler(bounds=bounds).fit_transform(X), expected)
+        with pytest.raises(InvalidParameterError, match="one pair"):
+            skldp.BoundedScaler(bounds={"carat": (0, 3)}).fit(X)
+
+    def test_two_pairs_for_two_features(self):
+        with pytest.raises(InvalidParameterError, match="can be read as"):
+            skldp.BoundedScaler(bounds=[(0, 3), (50, 70)]).fit(np.zeros((2, 2)))
+        # Only one reading of these is a pair of intervals.
+        assert skldp.BoundedScaler(bounds=[(0, 3), (2, 9)][::-1]).fit(np.zeros((2, 2))).centre_.tolist() == [5.5, 1.5]
+        assert skldp.BoundedScaler(bounds=([0, 20], [100, 60])).fit(np.zeros((2, 2))).centre_.tolist() == [50, 40]
+
     @pytest.mark.parametrize("bounds", [None, 3, (1, 0), ([0, 1, 2], [1, 2, 3]), (0, np.inf), "ab"])
     def test_bad_bounds_raise(self, bounds):
         with pytest.raises(InvalidParameterError, match="bounds"):

@@ -333,7 +333,7 @@ def test_simulations_treat_masked_values_as_missing(estimator, y):
 
 @pytest.mark.parametrize("perturber", [
     skldp.LaplacePerturber(), skldp.SquareWavePerturber(), skldp.GaussianPerturber(), skldp.SpherePerturber(),
-    skldp.RandomizedResponsePerturber(categories=["1", "2"]), skldp.BoundedScaler(),
+    skldp.RandomizedResponsePerturber(categories=["1", "2"]), skldp.BoundedScaler(), skldp.PublicColumns(),
 ], ids=lambda perturber: type(perturber).__name__)
 @pytest.mark.parametrize("X", [
     [["1"], ["secret-value"]], np.array([["1"], ["secret-value"]]), [[10**400], [1]], np.array([[1 + 7j], [2]]),
