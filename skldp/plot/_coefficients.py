@@ -115,6 +115,7 @@ class CoefficientDisplay:
             x, y = zip(*marked) if marked else ((), ())
             self.reference_ = self.ax_.scatter(x, y, marker="D", color="C3", s=18, zorder=3, label="without privacy")
         self.ax_.set_yticks(places, self.terms)
+        self.ax_.locator_params(axis="x", nbins=5)  # large numbers would overlap
         self.ax_.set(xlabel="coefficient, in units of the response", ylim=(-0.6, len(self.terms) - 0.4))
         legend_above(self.ax_)
         return self

@@ -20,7 +20,7 @@ class LabelRecordProtocol(LabelledProtocol):
     ----------
     budget_split : float, default=0.5
         Share of epsilon that the label gets.
-    epsilon, delta, data_norm, classes, n_features
+    epsilon, delta, data_norm, classes, n_features, schema
         As in :class:`LabelMomentProtocol`.
 
     Notes

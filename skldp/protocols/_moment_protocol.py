@@ -88,6 +88,8 @@ class MomentProtocol(BoundedProtocol, _Moments):
         less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
     n_features : int, default=1
         Length of x.
+    schema : tuple or None, default=None
+        Public raw columns that the client maps to x, see :meth:`skldp.PublicColumns.protocol`.
 
     Examples
     --------
@@ -112,7 +114,7 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
     classes : tuple, default=(0, 1)
         The two public labels, which are sorted: the first is encoded as -1 and the second as 1. Any other label is
         replaced by one of the two at random.
-    epsilon, delta, data_norm, mechanism, y_weight, intercept_weight, n_features
+    epsilon, delta, data_norm, mechanism, y_weight, intercept_weight, n_features, schema
         As in :class:`MomentProtocol`.
 
     Examples

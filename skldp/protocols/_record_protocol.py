@@ -28,7 +28,7 @@ class RecordProtocol(BoundedProtocol):
         of radius :math:`\sqrt{1 + w^2}`.
     centred : bool, default=True
         Whether the midpoint of ``bounds_y`` is subtracted from the response; must be False without an intercept.
-    epsilon, delta, data_norm, bounds_y, n_features
+    epsilon, delta, data_norm, bounds_y, n_features, schema
         As in :class:`MomentProtocol`.
 
     Notes

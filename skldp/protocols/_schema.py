@@ -20,7 +20,7 @@ def _identity(x):
     return x
 
 
-CATEGORY_RADIUS = 0.35  # length of the code of a category; see CategoryColumn
+CATEGORY_LENGTH = 0.35  # length of the code of a category; see CategoryColumn
 TRANSFORMS: dict[str, Any] = {"identity": _identity, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}
 
 
@@ -46,8 +46,8 @@ class NumberColumn:
     name: str
     bounds: tuple
     transform: str = "identity"
-    centre: float | None = None
-    scale: float | None = None
+    centre: Any = None
+    scale: Any = None
     missing: float | None = None
 
     width = 1
@@ -60,8 +60,8 @@ class NumberColumn:
         with np.errstate(all="ignore"):
             low, high = float(function(lower)), float(function(upper))
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise InvalidParameterError(f"The transform {self.transform!r} is not finite on the {what}, {self.bounds!r}. "
-                                        "Choose bounds on which it is.")
+            raise InvalidParameterError(f"The transform {self.transform!r} is not finite on the {what}, "
+                                        f"{self.bounds!r}. Choose bounds on which it is.")
         for name, value in (("centre", (low + high) / 2), ("scale", (high - low) / 2)):
             given = getattr(self, name)
             check = check_positive if name == "scale" else _check_finite
@@ -117,6 +117,8 @@ class CategoryColumn:
     levels : tuple
         The public categories, the reference first. ``None`` among them is the category of missing values. Other values
         have the code 0, the centre of the simplex.
+    length : float, default=0.35
+        Length r of the codes. Longer codes make comparisons of categories sharper and everything else noisier.
 
     Notes
     -----
@@ -131,8 +133,7 @@ class CategoryColumn:
 
     name: str
     levels: tuple
-
-    radius = CATEGORY_RADIUS
+    length: float = CATEGORY_LENGTH
 
     def __post_init__(self):
         if isinstance(self.levels, (str, bytes)) or not hasattr(self.levels, "__len__"):
@@ -144,6 +145,12 @@ class CategoryColumn:
             raise InvalidParameterError(f"The column {self.name!r} must have at least two different categories, got "
                                         f"{list(levels)!r}.")
         object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "length", check_positive(self.length, f"length of {self.name!r}"))
+
+    @property
+    def radius(self):
+        """Largest length of a code."""
+        return self.length
 
     @property
     def width(self):
@@ -158,7 +165,7 @@ class CategoryColumn:
     @property
     def vertices(self):
         """Codes of the categories, shape (K, K - 1)."""
-        return CATEGORY_RADIUS * simplex(len(self.levels))
+        return self.length * simplex(len(self.levels))
 
     def encode(self, values):
         """Return the codes of private values, shape (n, K - 1); no value raises."""
@@ -181,7 +188,7 @@ class CategoryColumn:
 
     def description(self):
         """Return the fields as a tuple that JSON can hold."""
-        return (self.name, "category", self.levels)
+        return (self.name, "category", self.levels, self.length)
 
 
 class Schema:
@@ -269,12 +276,13 @@ def column_from(name, given):
         return CategoryColumn(name, (False, True))
     if not isinstance(given, Mapping):
         given = _options(given)
-    if set(given) == {"categories"}:
-        return CategoryColumn(name, given["categories"])
+    if "categories" in given and set(given) <= {"categories", "length"}:
+        return CategoryColumn(name, given["categories"], given.get("length", CATEGORY_LENGTH))
     if "bounds" in given and set(given) <= _NUMBER_OPTIONS:
         return NumberColumn(name, **given)
-    raise InvalidParameterError(f"The column {name!r} of a schema must have categories, or bounds and perhaps "
-                                f"{', '.join(sorted(_NUMBER_OPTIONS - {'bounds'}))}; got {sorted(map(str, given))}.")
+    raise InvalidParameterError(
+        f"The column {name!r} of a schema must have categories and perhaps length, or bounds and perhaps "
+        f"{', '.join(sorted(_NUMBER_OPTIONS - {'bounds'}))}; got {sorted(map(str, given))}.")
 
 
 def simplex(n_vertices):

@@ -39,8 +39,8 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         - a list of categories, the reference first; ``None`` among them is the category of missing values;
         - ``"bool"``;
         - a dict with ``bounds`` and perhaps ``transform``, ``centre``, ``scale`` (on the transformed scale) and
-          ``missing`` (the value that replaces a missing one), or with ``categories``. Two categories that are numbers
-          must be given in this way, because two numbers are bounds.
+          ``missing`` (the value that replaces a missing one), or with ``categories`` and perhaps ``length``. Two
+          categories that are numbers must be given in this way, because two numbers are bounds.
 
         Other columns of a table are left out. With ``None`` every column is a number between -1 and 1.
     typical : float, table or None, default=None
@@ -68,8 +68,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     A number is encoded as :math:`(f(x) - c)/s`, by default in [-1, 1]. A category is a vertex of a regular simplex of
     radius r = 0.35, which separates K categories by :math:`r\sqrt{2K/(K-1)}`; indicators of the same length separate
     them by :math:`r\sqrt2`, or by r from a reference without an indicator, so that comparisons have up to four times
-    the noise variance. The radius is about the usual length of the code of a number. The codes of all columns, side by
-    side, are divided by their largest (or typical) length.
+    the noise variance. The radius is about the usual length of the code of a number; if few columns are categories and
+    their comparison matters most, ``{"categories": [...], "length": 1}`` gives them more of the ball. The codes of all
+    columns, side by side, are divided by their largest (or typical) length.
 
     Examples
     --------
@@ -188,7 +189,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 entries[column.name] = {"bounds": column.bounds, "transform": column.transform,
                                         "centre": column.centre, "scale": column.scale, "missing": column.missing}
             else:
-                entries[column.name] = {"categories": column.levels}
+                entries[column.name] = {"categories": column.levels, "length": column.length}
         return json.dumps(entries)
 
     def raw_coefficients(self, pipeline: Pipeline, level: float = 0.95) -> Any:

@@ -31,8 +31,8 @@ def _steps(pipeline):
     """Return the regression and the transformer of a fitted pipeline."""
     steps = [step for _, step in getattr(pipeline, "steps", [])]
     if len(steps) < 2 or not hasattr(steps[-2], "raw_coefficients") or not hasattr(steps[-1], "sample_posterior"):
-        raise InvalidParameterError("raw_coefficients needs a fitted Pipeline whose last two steps are PublicColumns and "
-                                    "a Bayesian regression, such as LDPBayesLinearRegression.")
+        raise InvalidParameterError("raw_coefficients needs a fitted Pipeline whose last two steps are PublicColumns "
+                                    "and a Bayesian regression, such as LDPBayesLinearRegression.")
     check_is_fitted(steps[-1], "posterior_")
     if "coef" not in steps[-1].posterior_.draws:
         raise InvalidParameterError(f"{type(steps[-1]).__name__} has no coefficients. Use a regression of skldp.")

@@ -128,8 +128,8 @@ def _feature_bounds(bounds, names, n_features):
     pairs = _pairs(bounds, n_features)
     if sides is not None and pairs is not None and not np.array_equal(sides, pairs):
         raise InvalidParameterError(
-            f"bounds={bounds!r} can be read as (lower ends, upper ends) or as one pair for each of two features. Give a "
-            'dict by column names, such as {"carat": (0, 3), "depth": (50, 70)}, or use PublicColumns.')
+            f"bounds={bounds!r} can be read as (lower ends, upper ends) or as one pair for each of two features. Give "
+            'a dict by column names, such as {"carat": (0, 3), "depth": (50, 70)}, or use PublicColumns.')
     found = sides if sides is not None else pairs
     if found is None:
         raise InvalidParameterError(

@@ -98,6 +98,8 @@ class Case:
             return not value
         if isinstance(value, str):
             return max(choices(self.kind, name) - {value})
+        if name == "schema":
+            return (3.0, tuple((f"x{j}", "number", (-1.0, 1.0)) for j in range(self.protocol.n_features)))
         return value[::-1] if name == "categories" else OTHER_VALUES[name]
 
 

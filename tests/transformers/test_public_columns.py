@@ -17,7 +17,7 @@ from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression, LDPGauss
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.privacy import Ledger
 from skldp.protocols import Client, Protocol
-from skldp.protocols._schema import CATEGORY_RADIUS, simplex
+from skldp.protocols._schema import CATEGORY_LENGTH, simplex
 
 CUTS = ["Fair", "Good", "Ideal"]
 SCHEMA = {"carat": (0.2, 2.5, "log"), "depth": (55, 68), "cut": CUTS, "owner": "bool"}
@@ -101,7 +101,8 @@ class TestCodes:
     @pytest.mark.parametrize("schema, match", [
         ({}, "different names"), ({"a": (1, 1)}, "lower < upper"), ({"a": (0, 1, "log")}, "not finite"),
         ({"a": (1, 2, "exp")}, "transform"), ({"a": ["x"]}, "two different"), ({"a": ["x", "x"]}, "distinct"),
-        ({"a": "text"}, "list of its public categories"), ({"a": {"lower": 1}}, "must have categories, or bounds"),
+        ({"a": "text"}, "list of its public categories"), ({"a": {"lower": 1}}, "must have categories and"),
+        ({"a": {"categories": ["x", "y"], "length": 0}}, "positive"),
         (3, "must be a dict"), ({"a": {"bounds": (0, 1), "scale": 0}}, "positive"), ({"a": 5}, "categories"),
         ({"a": {"bounds": (0, 1), "centre": np.inf}}, "finite"), ({"a": (0, np.inf)}, "finite"),
     ])
@@ -158,7 +159,8 @@ class TestRawUnits:
         codes = model[0].transform(pd.DataFrame([{**low, "unused": ""}, {**high, "unused": ""}])[list(frame.columns)])
         change = coef @ (codes[1] - codes[0])
         table_ = model[0].raw_coefficients(model, level=0.5)
-        np.testing.assert_allclose(table_.loc["depth", ["estimate", "std"]].astype(float), [change.mean(), change.std()])
+        np.testing.assert_allclose(table_.loc["depth", ["estimate", "std"]].astype(float),
+                                   [change.mean(), change.std()])
         np.testing.assert_allclose(table_.loc["depth", ["lower", "upper"]].astype(float),
                                    np.quantile(change, [0.25, 0.75]))
         at_zero = start + coef @ codes[0] - 60.0 * change
@@ -192,7 +194,8 @@ class TestRawUnits:
 
     def test_cross_validation_under_a_ledger(self):
         frame = table(600)
-        model = make_pipeline(PublicColumns(schema=SCHEMA), LDPBayesLinearRegression(inference="laplace", bounds_y=(0, 3)))
+        regression = LDPBayesLinearRegression(inference="laplace", bounds_y=(0, 3))
+        model = make_pipeline(PublicColumns(schema=SCHEMA), regression)
         with Ledger() as spent:
             assert len(cross_val_score(model, frame, frame["carat"], cv=3)) == 3
         assert spent.largest == pytest.approx(2.0)
@@ -257,7 +260,8 @@ class TestSchemaInAProtocol:
             PublicColumns(schema=SCHEMA).protocol(LDPBayesLinearRegression(data_norm=2.0))
 
 
-def test_category_radius_is_the_length_of_a_code():
-    columns = PublicColumns(schema={"cut": CUTS, "depth": (55, 68)}).fit([["Fair", 61.5]])
+@pytest.mark.parametrize("given, length", [(CUTS, CATEGORY_LENGTH), ({"categories": CUTS, "length": 1.0}, 1.0)])
+def test_length_of_the_code_of_a_category(given, length):
+    columns = PublicColumns(schema={"cut": given, "depth": (55, 68)}).fit([["Fair", 61.5]])
     codes = columns.transform([["Fair", 61.5]]) * columns.schema_.radius
-    assert np.linalg.norm(codes) == pytest.approx(CATEGORY_RADIUS)
+    assert np.linalg.norm(codes) == pytest.approx(length)
