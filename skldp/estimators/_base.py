@@ -3,6 +3,7 @@
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,9 +24,10 @@ from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
+from skldp.sampling._elements import axis_labels
 from skldp.sampling._importance import LARGEST_PARETO_K
 from skldp.sampling._inference import check_inference, warn_if_not_converged
-from skldp.sampling._posterior import stack
+from skldp.sampling._posterior import Posterior, stack
 
 
 class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
@@ -40,6 +42,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     _plan: Any = None
     # What to do if the reports do not fit the model, in sentences.
     _misfit_advice: str = ""
+    posterior_: Posterior
 
     def _check(self, X, y):
         """Return raw records and responses as arrays, and the labels found in them (None if there are none)."""
@@ -102,6 +105,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
+        self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
@@ -181,6 +185,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         self._fit(aggregate)
+        self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
@@ -212,6 +217,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         self.n_rejected_ = sum(aggregate.n_rejected for aggregate in rounds)
         self.n_features_in_ = first.protocol.n_features
         return self
+
+    def _name_elements(self):
+        """Name the elements of the posterior's parameters by the categories or features, if the estimator has names."""
+        names = getattr(self, "categories_", getattr(self, "feature_names_in_", ()))
+        self.posterior_ = replace(self.posterior_, labels=axis_labels(self.posterior_.draws, names))
 
     def _infer(self, models, protocol):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
