@@ -8,8 +8,6 @@ from skldp.sampling._tables import html_table, text_table
 class SummaryFrame(DataFrame):
     """A DataFrame of exact numbers that is printed with rounded ones.
 
-    Selections and results of computations are plain DataFrames.
-
     Examples
     --------
     >>> from skldp.sampling._summary_frame import SummaryFrame
@@ -26,13 +24,10 @@ class SummaryFrame(DataFrame):
 
     @property
     def _constructor(self):
-        return DataFrame
+        return SummaryFrame
 
     def __repr__(self):
-        return text_table(self.index, self._lists(), self.left_out)
+        return text_table(self.index, self.items(), self.left_out)
 
     def _repr_html_(self):
-        return html_table(self.index, self._lists(), self.left_out)
-
-    def _lists(self):
-        return {label: self[label].tolist() for label in self}
+        return html_table(self.index, self.items(), self.left_out)

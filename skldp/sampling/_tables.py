@@ -6,6 +6,7 @@ import math
 from skldp.sampling._elements import LONGEST
 
 _DECIMALS = {"ess_bulk": 0, "ess_tail": 0, "rhat": 3, "bits": 2}  # of these columns; the others follow the row's sd
+_PADDING = "padding: 2px 8px"
 
 
 class SummaryTable:
@@ -40,14 +41,14 @@ class SummaryTable:
         return self.columns[label]
 
     def __repr__(self):
-        return text_table(self.index, self.columns, self.left_out)
+        return text_table(self.index, self.columns.items(), self.left_out)
 
     def _repr_html_(self):
-        return html_table(self.index, self.columns, self.left_out)
+        return html_table(self.index, self.columns.items(), self.left_out)
 
 
 def text_table(index, columns, left_out=""):
-    """Return a table as text, with aligned columns and numbers rounded for reading."""
+    """Return a table, of pairs of a label and its values, as text with aligned columns and rounded numbers."""
     rows, notes = _rows(index, columns, left_out)
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [name.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(row, widths[1:]))
@@ -56,17 +57,18 @@ def text_table(index, columns, left_out=""):
 
 
 def html_table(index, columns, left_out=""):
-    """Return a table as HTML, with numbers rounded for reading."""
+    """Return a table, of pairs of a label and its values, as HTML with rounded numbers."""
     rows, notes = _rows(index, columns, left_out)
     (_, *head), *rows = (list(map(html.escape, row)) for row in rows)
     below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    body = "".join(f'<tr><th style="text-align: left">{name}</th>{_cells("td", row)}</tr>' for name, *row in rows)
+    body = "".join(f'<tr><th style="text-align: left; {_PADDING}">{name}</th>{_cells("td", row)}</tr>'
+                   for name, *row in rows)
     return (f'<table class="dataframe"><thead><tr><th></th>{_cells("th", head)}</tr></thead>'
             f"<tbody>{body}</tbody></table>{below}")
 
 
 def _cells(tag, row):
-    return "".join(f'<{tag} style="text-align: right">{cell}</{tag}>' for cell in row)
+    return "".join(f'<{tag} style="text-align: right; {_PADDING}">{cell}</{tag}>' for cell in row)
 
 
 def _rows(index, columns, left_out):
@@ -74,13 +76,13 @@ def _rows(index, columns, left_out):
 
     Columns without any number are not shown, such as the diagnostics of a Laplace approximation.
     """
-    spreads = columns.get("sd", [math.nan] * len(index))
-    cells = {label: [_formatted(value, label, spread) for value, spread in zip(values, spreads)]
-             for label, values in columns.items()}
-    cells = {label: texts for label, texts in cells.items() if any(texts)}
-    rows = [list(row) for row in zip(map(str, index), *cells.values())]
+    columns = [(str(label), list(values)) for label, values in columns]
+    spreads = dict(columns).get("sd", [math.nan] * len(index))
+    cells = [[_formatted(value, label, spread) for value, spread in zip(values, spreads)] for label, values in columns]
+    shown = [(label, texts) for (label, _), texts in zip(columns, cells) if any(texts)]
+    rows = [list(row) for row in zip(map(str, index), *(texts for _, texts in shown))]
     more = [f"and {len(rows) - LONGEST} more rows"] if len(rows) > LONGEST else []
-    return [["", *map(str, cells)], *rows[:LONGEST]], more + [left_out] * bool(left_out)
+    return [["", *(label for label, _ in shown)], *rows[:LONGEST]], more + [left_out] * bool(left_out)
 
 
 def _formatted(value, label, spread):
@@ -88,7 +90,7 @@ def _formatted(value, label, spread):
 
     Numbers without a standard deviation, and very small or large ones, have five significant digits.
     """
-    if not isinstance(value, (int, float)):
+    if not _is_number(value):
         return str(value)
     if math.isnan(value):
         return ""
@@ -98,6 +100,10 @@ def _formatted(value, label, spread):
 
 def _decimals(spread):
     """Return the decimals that show two significant digits of a standard deviation; None if there are none or many."""
-    if not 1e-6 < spread < math.inf:
+    if not _is_number(spread) or not 1e-6 < spread < math.inf:
         return None
     return max(0, 1 - math.floor(math.log10(float(f"{spread:.1e}"))))
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
