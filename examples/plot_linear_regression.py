@@ -24,8 +24,7 @@ model = make_pipeline(scaler, line).fit(X, y)
 
 print(f"Each of {line.n_reports_:,} clients sent {line.protocol_.width} small integers at epsilon = {line.epsilon_:g}, "
       f"delta = {line.delta_:g}.\n")
-summary = line.posterior_.summary()
-print(summary[~summary.index.str.startswith(("covariance", "x_mean"))] if hasattr(summary, "loc") else summary)
+print(line.posterior_.summary(names=["coef", "intercept", "sigma"]))
 
 # The predictive standard deviation includes the uncertainty of the line and the noise around it.
 new = np.array([[10.0, 25.0], [50.0, 40.0], [90.0, 55.0]])

@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+import skldp
+
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 PACKAGES = ("skldp", "skldp.exceptions", "skldp.mechanisms", "skldp.models", "skldp.privacy", "skldp.protocols",
             "skldp.sampling")
@@ -63,3 +65,33 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, no_older_workers):
         indented = itertools.takewhile(lambda line: not line or line.startswith("    "), lines[place + 2:])
         # The twelve lines define what later blocks use; seeds of simulations are meant.
         exec(compile(textwrap.dedent("\n".join(indented)), f"README.rst, line {place + 1}", "exec"), names)
+
+
+def planned_people(epsilon):
+    """Return the number of people by the beginning of the rows of the guide's chart."""
+    density, line = skldp.LDPDensity(bounds=(0, 100)), skldp.LDPBayesLinearRegression()
+    plans = {
+        "one number, of any": (density, 2, {"std": 15}),
+        "the same": (density, 2, {"std": 15, "parameter": "quantile"}),
+        "one number that is normal": (skldp.LDPGaussian(bounds=(0, 100)), 2, {"std": 15}),
+        "one waiting time": (skldp.LDPExponential(), 0.1, {"rate": 1.0}),
+        "one count": (skldp.LDPPoisson(), 0.2, {"rate": 3.0}),
+        "one number of failures": (skldp.LDPGeometric(), 0.02, {"probability": 0.3}),
+        "yes or no": (skldp.LDPHistogram(categories=range(2)), 0.02, {"frequency": 0.2}),
+        "one of ten": (skldp.LDPHistogram(categories=range(10)), 0.02, {"frequency": 0.2}),
+        "features and a number": (line, 0.2, {"n_features": 3, "feature_std": 0.4, "sigma": 0.3}),
+    }
+    return {start: skldp.required_reports(estimator.set_params(epsilon=epsilon), width, **assumptions)
+            for start, (estimator, width, assumptions) in plans.items()}
+
+
+def test_the_chart_of_the_guide_shows_the_planned_numbers_of_people():
+    page = (DOCS / "guide" / "choosing.rst").read_text(encoding="utf-8")
+    people = planned_people(1.0)
+    for start, number in people.items():
+        row, = (line for line in page.splitlines() if line.startswith(start))
+        assert row.split()[-1] == f"{float(f'{number:.1e}'):,.0f}", row
+    twice, without = planned_people(2.0), planned_people(float("inf"))
+    assert "(a third to a fifth)" in page and all(1 / 5 < twice[start] / people[start] < 1 / 3 for start in people)
+    least, most = (float(f"{number:.1e}") for number in (min(without.values()), max(without.values())))
+    assert f"Without privacy {least:,.0f} to {most:,.0f} people" in page

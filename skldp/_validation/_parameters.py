@@ -175,3 +175,24 @@ def sampling_seed(random_state):
     raise InvalidParameterError(
         f"random_state must be None, an int, or a NumPy Generator or RandomState, got {random_state!r}."
     )
+
+
+def refuse_unknown(estimator, options):
+    """Raise an error for keyword arguments that ``fit`` does not have; scikit-learn's weights get an explanation.
+
+    Examples
+    --------
+    >>> from skldp import LDPGaussian
+    >>> LDPGaussian().fit([[0.5]], sample_weight=[2.0])
+    Traceback (most recent call last):
+        ...
+    TypeError: LDPGaussian.fit takes no sample_weight: each client sends one report, and the aggregator cannot know the
+    weight of the record behind it. Leave sample_weight out, and weight predictions or results of groups instead.
+    """
+    name = type(estimator).__name__
+    for option in options:
+        if option in ("sample_weight", "class_weight"):
+            raise TypeError(f"{name}.fit takes no {option}: each client sends one report, and the aggregator cannot "
+                            f"know the weight of the record behind it. Leave {option} out, and weight predictions or "
+                            "results of groups instead.")
+        raise TypeError(f"{name}.fit() got an unexpected keyword argument {option!r}.")

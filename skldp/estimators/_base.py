@@ -1,8 +1,8 @@
 """Base class of the Bayesian estimators: fit = privatize, aggregate, infer."""
 
-import math
 import warnings
 from abc import ABCMeta, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,23 +12,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skldp._validation._door import without_mask
-from skldp._validation._parameters import check_integer, sampling_seed, warn_large_delta
+from skldp._validation._parameters import check_integer, refuse_unknown, sampling_seed, warn_large_delta
 from skldp.analysis._fit_checks import check_fit, warn_of_misfit
 from skldp.analysis._influence import influence
 from skldp.analysis.report_checks._check import WARNING_LEVEL, ReportCheck, check_aggregate
 from skldp.estimators._budgets import cohorts
 from skldp.estimators._streams import Counter, add_up, listed, rows_of
 from skldp.exceptions import ImplausibleReportsWarning, InvalidReportError
+from skldp.privacy._display import ShowsBudget
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._aggregate import Aggregate, differing_field
 from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
+from skldp.sampling._elements import axis_labels
 from skldp.sampling._importance import LARGEST_PARETO_K
 from skldp.sampling._inference import check_inference, warn_if_not_converged
-from skldp.sampling._posterior import stack
+from skldp.sampling._posterior import Posterior, stack
 
 
-class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
+class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
     """Base class of the Bayesian estimators.
 
     A subclass combines a protocol and a model by five hooks: ``_check`` validates raw records, ``_protocol`` describes
@@ -40,6 +42,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
     _plan: Any = None
     # What to do if the reports do not fit the model, in sentences.
     _misfit_advice: str = ""
+    posterior_: Posterior
 
     def _check(self, X, y):
         """Return raw records and responses as arrays, and the labels found in them (None if there are none)."""
@@ -83,7 +86,8 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         """
         return self._protocol(n_features)
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, sample_epsilon: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, sample_epsilon: ArrayLike | None = None,
+            **unknown: Any) -> Self:
         """Simulate a collection from raw records and infer from its reports.
 
         Parameters
@@ -94,14 +98,18 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
             Responses, for the regressions. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
             Public personal budgets that replace ``epsilon``; at most 32 distinct values.
+        **unknown
+            Refused. There are no weights: the aggregator cannot know the weight of the record behind a report.
 
         Returns
         -------
         self
         """
+        refuse_unknown(self, unknown)
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
+        self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
@@ -181,6 +189,7 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         aggregate = self.aggregate(reports, on_invalid)
         self._check_aggregate(aggregate)
         self._fit(aggregate)
+        self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
@@ -212,6 +221,11 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
         self.n_rejected_ = sum(aggregate.n_rejected for aggregate in rounds)
         self.n_features_in_ = first.protocol.n_features
         return self
+
+    def _name_elements(self):
+        """Name the elements of the posterior's parameters by the categories or features, if the estimator has names."""
+        names = getattr(self, "categories_", getattr(self, "feature_names_in_", ()))
+        self.posterior_ = replace(self.posterior_, labels=axis_labels(self.posterior_.draws, names))
 
     def _infer(self, models, protocol):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
@@ -382,8 +396,3 @@ class BaseLDPEstimator(Counted, BaseEstimator, metaclass=ABCMeta):
                 "source before you trust a fit; influence_bound says how far forged reports can shift it.",
                 ImplausibleReportsWarning, stacklevel=2)
         return check
-
-    def __repr__(self, N_CHAR_MAX=700):
-        text = super().__repr__(N_CHAR_MAX)
-        no_privacy = isinstance(self.epsilon, float) and math.isinf(self.epsilon)
-        return f"{text}  # no privacy" if no_privacy else text

@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skldp._validation._door import without_mask
-from skldp._validation._parameters import check_epsilon, check_integer, is_auto, sampling_seed, warn_large_delta
+from skldp._validation._parameters import (
+    check_epsilon,
+    check_integer,
+    is_auto,
+    refuse_unknown,
+    sampling_seed,
+    warn_large_delta,
+)
 from skldp.exceptions import InvalidParameterError
+from skldp.privacy._display import ShowsBudget
 from skldp.privacy._spending import Counted, one_call
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientServer
@@ -22,7 +30,7 @@ MIN_GROUP_SIZE = 100  # of the automatic group size
 MIN_ROUNDS = 8  # with the automatic group size, if there are at least MIN_ROUNDS * MIN_GROUP_SIZE users
 
 
-class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
+class BaseLDPSGD(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
     """Base class of the classifier and the regressor, which differ only in the loss."""
 
     @abstractmethod
@@ -84,7 +92,7 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
             )
         return self._adopt(copy.deepcopy(server))
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **unknown: Any) -> Self:
         """Simulate the whole collection from raw records: one group in each round, each client once.
 
         Parameters
@@ -93,11 +101,14 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
             Records. Only the simulated clients use them.
         y : array-like of shape (n_clients,)
             Labels or responses.
+        **unknown
+            Refused. There are no weights: the aggregator cannot know the weight of the record behind a report.
 
         Returns
         -------
         self
         """
+        refuse_unknown(self, unknown)
         return self._fit(X, y)
 
     def _fit(self, X, y):
@@ -171,11 +182,6 @@ class BaseLDPSGD(Counted, BaseEstimator, metaclass=ABCMeta):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return X @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
 
-    def __repr__(self, N_CHAR_MAX=700):
-        text = super().__repr__(N_CHAR_MAX)
-        no_privacy = isinstance(self.epsilon, float) and math.isinf(self.epsilon)
-        return f"{text}  # no privacy" if no_privacy else text
-
 
 def automatic_group_size(n_entries, epsilon):
     r"""Number of users of a round, :math:`\lceil c\,d\log d/\epsilon^2\rceil` with c = 20 and d entries, at least 100.
@@ -192,6 +198,6 @@ def automatic_group_size(n_entries, epsilon):
 def _with_progress_bar(groups, shown):
     if not shown:
         return groups
-    from tqdm import tqdm
+    from tqdm.auto import tqdm  # a widget in a notebook, else text
 
     return tqdm(groups, desc="rounds", unit="round", dynamic_ncols=True)

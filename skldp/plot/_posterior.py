@@ -10,16 +10,8 @@ from sklearn.base import BaseEstimator
 
 from skldp._validation._parameters import check_fraction
 from skldp.exceptions import InvalidParameterError
-from skldp.plot._support import (
-    axes_or_new,
-    distinct_positions,
-    element_labels,
-    fitted,
-    full_label,
-    legend_above,
-    parameter,
-    quoted,
-)
+from skldp.plot._support import axes_or_new, fitted, legend_above, quoted
+from skldp.sampling._elements import element_name, find, labels_of, short_names
 
 _KINDS = ("auto", "density", "histogram", "forest")
 _MOST_DENSITIES = 3  # more than three overlapping densities are hard to distinguish
@@ -85,17 +77,18 @@ class PosteriorDisplay:
         self.prior = prior
 
     @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, name: str, *, index: Any = None, truth: ArrayLike | None = None,
-                       prior: Any = None, level: float = 0.9, kind: str = "auto", ax: Any = None,
-                       **kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: BaseEstimator, name: str | None = None, *, index: Any = None,
+                       truth: ArrayLike | None = None, prior: Any = None, level: float = 0.9, kind: str = "auto",
+                       ax: Any = None, **kwargs: Any) -> Self:
         """Draw the posterior of a parameter of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
             A fitted Bayesian estimator, or a pipeline that ends in one.
-        name : str
-            Name of the parameter, one of ``posterior_.draws``.
+        name : str or None, default=None
+            A parameter, or one element as a summary names it, such as ``"coef[age]"`` or ``"coef[0]"``. None is the
+            first parameter of ``posterior_.summary()``: the coefficients, the frequencies, or the mean.
         index : int, str, tuple, list of these, or None, default=None
             Elements to draw, in this order: by position, or by name (of a feature or a category). All by default; for a
             symmetric matrix those on and above the diagonal.
@@ -117,14 +110,15 @@ class PosteriorDisplay:
         -------
         PosteriorDisplay
         """
-        estimator = fitted(estimator)
-        draws = parameter(estimator, name)
-        shape = draws.shape[2:]
-        labels = dict(zip(np.ndindex(shape), element_labels(estimator, name, shape)))
-        positions = distinct_positions(draws) if index is None else _positions(index, name, shape, labels)
+        posterior = fitted(estimator).posterior_
+        name, positions = find(posterior, short_names(posterior.draws)[0] if name is None else name)
+        draws, labels = posterior.draws[name], labels_of(posterior, name)
+        if index is not None:
+            positions = _positions(index, name, draws.shape[2:], labels)
         chosen = np.stack([draws[(..., *position)].ravel() for position in positions], axis=-1)
-        display = cls(chosen, name=name, labels=[labels[position] for position in positions], level=level,
-                      truth=_truth(truth, name, shape, positions), prior=prior)
+        shown = [name if labels[position] is None else labels[position] for position in positions]
+        display = cls(chosen, name=name, labels=shown, level=level,
+                      truth=_truth(truth, name, draws.shape[2:], positions), prior=prior)
         return display.plot(ax=ax, kind=kind, **kwargs)
 
     def plot(self, ax: Any = None, *, kind: str = "auto", **kwargs: Any) -> Self:
@@ -177,7 +171,7 @@ class PosteriorDisplay:
                                               linestyle="--", label="truth" if not self.truth_ else None))
         if self.prior is not None:
             self._plot_prior_densities()
-        ax.set(xlabel=full_label(self.name, self.labels[0]) if alone else self.name, ylabel="posterior density",
+        ax.set(xlabel=_full_label(self.name, self.labels[0]) if alone else self.name, ylabel="posterior density",
                yticks=[])
         ax.set_ylim(bottom=0, auto=True)  # autoscale on: a second posterior on the same axes may be higher
         legend_above(ax, last=[*self.intervals_, *self.truth_, *self.prior_])
@@ -278,6 +272,11 @@ def _prior_draws(prior, n_elements):
             f"drawn; got {np.shape(prior)}."
         )
     return draws
+
+
+def _full_label(name, label):
+    """Return the label of an element with the name of its parameter, as in ``coef[age]``."""
+    return element_name(name, None if label == name else label)
 
 
 def _positions(index, name, shape, labels):

@@ -57,36 +57,6 @@ def fitted(estimator):
     return estimator
 
 
-def parameter(estimator, name):
-    """Return the draws of a parameter, of shape (chain, draw, ...)."""
-    draws = estimator.posterior_.draws
-    if not isinstance(name, str) or name not in draws:
-        raise InvalidParameterError(
-            f"The posterior of {type(estimator).__name__} has no parameter {name!r}. Choose from {quoted(draws)}."
-        )
-    return draws[name]
-
-
-def element_labels(estimator, name, shape):
-    """Names of the elements of a parameter, from the categories or feature names if the estimator has them."""
-    if not shape:
-        return [name]
-    names = _axis_names(estimator, shape[-1])
-    return [", ".join(names[i] for i in position) for position in np.ndindex(shape)]
-
-
-def full_label(name, label):
-    """Label of an element with the name of its parameter, as in ``coef[age]``."""
-    return name if label == name else f"{name}[{label}]"
-
-
-def distinct_positions(draws):
-    """Positions of a parameter's elements; for a symmetric matrix those on and above the diagonal."""
-    shape = draws.shape[2:]
-    symmetric = len(shape) == 2 and np.array_equal(draws, draws.swapaxes(2, 3))
-    return [position for position in np.ndindex(shape) if not symmetric or position[0] <= position[1]]
-
-
 def columns(results, required, optional=()):
     """Return columns of a table of results as a dict of arrays; numbers may be strings, as read from a file."""
     if isinstance(results, (list, tuple)):
@@ -111,10 +81,3 @@ def numbers(table, name):
 def quoted(names):
     """Return quoted names, separated by commas."""
     return ", ".join(repr(str(name)) for name in names)
-
-
-def _axis_names(estimator, length):
-    if hasattr(estimator, "categories_"):
-        return [", ".join(map(str, np.atleast_1d(category).tolist())) for category in estimator.categories_]
-    names = getattr(estimator, "feature_names_in_", ())
-    return [str(name) for name in names] if len(names) == length else [str(i) for i in range(length)]

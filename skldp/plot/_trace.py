@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skldp.exceptions import InvalidParameterError
-from skldp.plot._support import distinct_positions, element_labels, fitted, full_label, parameter, pyplot, quoted
+from skldp.plot._support import fitted, pyplot
+from skldp.sampling._elements import distinct_positions, element_name, find, labels_of
 
 _MOST_ROWS = 4  # more panels are arranged in two columns
 
@@ -64,8 +65,9 @@ class TraceDisplay:
         estimator : estimator or Pipeline
             A fitted Bayesian estimator, or a pipeline that ends in one.
         names : str, list of str or None, default=None
-            Parameters, or elements such as ``"coef[0]"``, in the order in which they are drawn. A parameter means all
-            its elements. ``None`` draws one element of each parameter, the one with the largest R-hat.
+            Parameters, or elements as a summary names them, such as ``"coef[age]"`` or ``"coef[0]"``, in the order in
+            which they are drawn. A parameter means all its elements. ``None`` draws one element of each parameter, the
+            one with the largest R-hat.
         ax : list of matplotlib Axes or None, default=None
             Where to draw, one for each element; a new figure by default.
         **kwargs
@@ -75,17 +77,17 @@ class TraceDisplay:
         -------
         TraceDisplay
         """
-        estimator = fitted(estimator)
-        elements = {name: _elements(estimator, name) for name in estimator.posterior_.draws}
+        posterior = fitted(estimator).posterior_
         if names is None:
-            chosen = [_worst(estimator, name, elements[name]) for name in elements]
+            chosen = [_worst(posterior, name) for name in posterior.draws]
         else:
-            chosen = [found for name in ([names] if isinstance(names, str) else names)
-                      for found in _find(name, elements)]
-        posterior = estimator.posterior_
-        display = cls({label: posterior.draws[name][(..., *position)] for name, label, position in chosen},
-                      rhat={label: float(posterior.rhat[name][position]) for name, label, position in chosen},
-                      ess={label: float(posterior.ess[name][position]) for name, label, position in chosen})
+            chosen = [(parameter, position) for name in ([names] if isinstance(names, str) else names)
+                      for parameter, positions in [find(posterior, name)] for position in positions]
+        elements = {element_name(name, labels_of(posterior, name)[position]): (name, position)
+                    for name, position in chosen}
+        display = cls({label: posterior.draws[name][(..., *position)] for label, (name, position) in elements.items()},
+                      rhat={label: float(posterior.rhat[name][at]) for label, (name, at) in elements.items()},
+                      ess={label: float(posterior.ess[name][at]) for label, (name, at) in elements.items()})
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -136,25 +138,8 @@ class TraceDisplay:
         return panels.ravel()[:n_panels]
 
 
-def _elements(estimator, name):
-    """Return the parameter, label and position of every element."""
-    draws = parameter(estimator, name)
-    labels = dict(zip(np.ndindex(draws.shape[2:]), element_labels(estimator, name, draws.shape[2:])))
-    return [(name, full_label(name, labels[position]), position) for position in distinct_positions(draws)]
-
-
-def _worst(estimator, name, elements):
-    rhat = [float(estimator.posterior_.rhat[name][position]) for _, _, position in elements]
-    return elements[int(np.argmax(np.nan_to_num(rhat, nan=0.0)))]
-
-
-def _find(name, elements):
-    if name in elements:
-        return elements[name]
-    found = [element for group in elements.values() for element in group if element[1] == name]
-    if not found:
-        raise InvalidParameterError(
-            f"The posterior has no parameter or element {name!r}. Choose from {quoted(elements)}, or an element such "
-            f"as {quoted([group[0][1] for group in elements.values()][:1])}."
-        )
-    return found
+def _worst(posterior, name):
+    """Return the parameter and the position of its element with the largest R-hat."""
+    positions = distinct_positions(posterior.draws[name])
+    rhat = [float(posterior.rhat[name][position]) for position in positions]
+    return name, positions[int(np.argmax(np.nan_to_num(rhat, nan=0.0)))]

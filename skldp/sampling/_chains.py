@@ -76,10 +76,18 @@ class Chains:
         """Show the worst R-hat and effective sample size, and the predicted number of steps that are left."""
         (rhat_of, rhat), (ess_of, ess) = diagnostics.worst_rhat, diagnostics.worst_ess
         self.note(rhat=f"{rhat:.3f} ({rhat_of})", ess=f"{ess:.0f} ({ess_of})")
-        self.bar.total = self.bar.n + n_left
+        _set_total(self.bar, self.bar.n + n_left)
         self.bar.refresh()
 
     def note(self, **notes):
         """Show notes behind the progress bar, in place of earlier ones of the same name."""
         self.notes.update(notes)
         self.bar.set_postfix(self.notes, refresh=False)
+
+
+def _set_total(bar, total):
+    """Change the total of a progress bar, also of the widget that tqdm shows in a notebook."""
+    bar.total = total
+    widget = getattr(bar, "container", None)
+    if widget is not None:
+        widget.children[1].max = total  # set by tqdm itself only at the start

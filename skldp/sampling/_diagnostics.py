@@ -7,6 +7,7 @@ import numpy as np
 
 from skldp.sampling._chain_statistics import convergence_statistics, smaller_tail_ess
 from skldp.sampling._density import quiet
+from skldp.sampling._elements import numbered_names
 
 STOP_RHAT, STOP_ESS = 1.01, 1000
 WARN_RHAT, WARN_ESS = 1.05, 400
@@ -89,20 +90,6 @@ def unknown(draws):
     return {name: np.full(values.shape[2:], np.nan) for name, values in draws.items()}
 
 
-def element_names(name, shape):
-    """Return the names of a parameter's elements, as in ``coef[0]``.
-
-    Examples
-    --------
-    >>> from skldp.sampling._diagnostics import element_names
-    >>> element_names("sigma", ()), element_names("coef", (2,))
-    (['sigma'], ['coef[0]', 'coef[1]'])
-    """
-    if not shape:
-        return [name]
-    return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(shape)]
-
-
 def _by_column(statistics, values, failed):
     """Return one array for each statistic of the columns, with `failed` if it cannot be computed."""
     columns = values.reshape(values.shape[:2] + (-1,))
@@ -119,7 +106,7 @@ def _by_column(statistics, values, failed):
 
 
 def _extreme(by_name, pick):
-    names = [element for name, values in by_name.items() for element in element_names(name, values.shape)]
+    names = [element for name, values in by_name.items() for element in numbered_names(name, values.shape)]
     values = np.concatenate([np.ravel(values) for values in by_name.values()])
     if np.isnan(values).all():
         return names[0], np.nan

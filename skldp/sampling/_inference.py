@@ -248,9 +248,13 @@ def warn_if_not_converged(posterior):
 
 
 def _progress_bar(shown, total):
-    """Return one bar on standard error for a whole fit, which draws nothing unless it is shown."""
-    from tqdm import tqdm  # late, so that importing an estimator stays fast
-
+    """Return one bar for a whole fit, a widget in notebooks and text elsewhere; it draws nothing unless it is shown."""
+    # Imported late, so that importing an estimator stays fast. tqdm.auto warns in a notebook without ipywidgets, which
+    # only those who asked for a bar should see.
+    if shown:
+        from tqdm.auto import tqdm
+    else:
+        from tqdm import tqdm
     return tqdm(total=total, desc="sampling", unit="step", dynamic_ncols=True, disable=not shown)
 
 

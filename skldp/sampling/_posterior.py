@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skldp.sampling._diagnostics import element_names
+from skldp.exceptions import InvalidParameterError
+from skldp.sampling._diagnostics import unknown
+from skldp.sampling._elements import element_name, find, labels_of, short_names
+from skldp.sampling._tables import SummaryTable
 from skldp.sampling._warm_start import WarmStart
 
 
@@ -40,6 +43,8 @@ class Posterior:
         For some parameters, log2 of the ratio of their prior to their posterior standard deviations, in bits.
     warm_starts : tuple of WarmStart, default=()
         Starts for a later run, one for each model that was sampled.
+    labels : dict of str to tuple of tuples of str, default={}
+        For some parameters, names along each axis, such as features or categories. Others have numbers.
 
     Examples
     --------
@@ -67,6 +72,7 @@ class Posterior:
     pareto_k: float = np.nan
     information: dict = field(default_factory=dict)
     warm_starts: tuple[WarmStart, ...] = field(default=())
+    labels: dict = field(default_factory=dict)
 
     def __post_init__(self):
         for by_name in (self.draws, self.rhat, self.ess, self.ess_tail, self.split_rhat):
@@ -86,24 +92,35 @@ class Posterior:
         """Return posterior standard deviations: dict of name to array in the parameter's shape."""
         return {name: values.std(axis=(0, 1)) for name, values in self.draws.items()}
 
-    def interval(self, level=0.95):
+    def interval(self, level=0.95, name=None):
         """Return central credible intervals.
 
         Parameters
         ----------
         level : float, default=0.95
             Posterior probability inside, strictly between 0 and 1.
+        name : str or None, default=None
+            A parameter, or an element as a summary names it, such as ``"coef[carat]"`` or ``"coef[0]"``. None is all
+            parameters.
 
         Returns
         -------
-        interval : dict of str to ndarray of shape (..., 2)
+        interval : dict of str to ndarray of shape (..., 2), or ndarray if there is a name
             Lower and upper ends along the last axis.
         """
+        if isinstance(level, str):
+            raise InvalidParameterError(f"level is a probability; got {level!r}. Write interval(name={level!r}).")
         if not 0 < level < 1:
             raise ValueError(f"level is a probability strictly between 0 and 1; got {level!r}.")
         ends = [(1 - level) / 2, (1 + level) / 2]
-        return {name: np.moveaxis(np.quantile(values, ends, axis=(0, 1)), 0, -1)
-                for name, values in self.draws.items()}
+        if name is not None:
+            return _ends(self._values(name), ends)
+        return {name: _ends(values, ends) for name, values in self.draws.items()}
+
+    def _values(self, name):
+        """Return the draws of a parameter, or of an element by its name."""
+        parameter, positions = find(self, name)
+        return self.draws[parameter] if name == parameter else self.draws[parameter][(..., *positions[0])]
 
     def sample(self, n_samples, rng):
         """Return randomly chosen draws of all parameters jointly.
@@ -124,36 +141,35 @@ class Posterior:
         rows = rng.choice(n_stored, size=n_samples, replace=n_samples > n_stored)
         return {name: values[rows] for name, values in flat.items()}
 
-    def summary(self, level=0.95, names=None):
+    def summary(self, level=0.95, names=None, full=False):
         """Return a table with one row per element of each parameter.
 
         Parameters
         ----------
         level : float, default=0.95
             Posterior probability inside the interval.
-        names : list of str or None, default=None
-            Parameters to show; all of them by default.
+        names : str, list of str or None, default=None
+            Parameters, or elements such as ``"coef[carat]"``, to show, in this order.
+        full : bool, default=False
+            Whether to show, last, also covariance matrices and parameters of more than 64 elements, if no names are
+            given. They are left out otherwise, unless there are no others.
 
         Returns
         -------
         table : pandas.DataFrame or SummaryTable
-            Columns mean, sd, lower and upper end of the interval, ess_bulk,
-            ess_tail, rhat, and bits if the information gained is known. A
-            SummaryTable if pandas is not installed.
+            Columns mean, sd, lower and upper end of the interval, ess_bulk, ess_tail, rhat, and bits if the information
+            gained is known. The numbers are exact; they are rounded where the table is printed, to two significant
+            digits of the standard deviation. A SummaryTable if pandas is not installed.
         """
-        names = list(self.draws) if names is None else list(names)
-        unknown = [name for name in names if name not in self.draws]
-        if unknown:
-            raise ValueError(f"names contains {unknown[0]!r}, but the parameters are {', '.join(self.draws)}.")
-        columns = self._columns(level, names)
-        rows = [element for name in names for element in element_names(name, self.draws[name].shape[2:])]
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            return SummaryTable(rows, columns)
-        return DataFrame(columns, index=rows)
+        shown = short_names(self.draws)
+        others = [name for name in self.draws if name not in shown] if names is None else []
+        names = [*shown, *(others if full else [])] if names is None else [names] if isinstance(names, str) else names
+        elements = [(name, position) for name, positions in (find(self, name) for name in names)
+                    for position in positions]
+        rows = [element_name(name, labels_of(self, name)[position]) for name, position in elements]
+        return _table(rows, self._columns(level, elements), "" if full else _left_out(self.draws, others))
 
-    def _columns(self, level, names):
+    def _columns(self, level, elements):
         interval = self.interval(level)
         low, high = (f"{50 * (1 + side * level):.4g}%" for side in (-1, 1))
         by_label = {
@@ -161,14 +177,13 @@ class Posterior:
             "sd": self.std(),
             low: {name: ends[..., 0] for name, ends in interval.items()},
             high: {name: ends[..., 1] for name, ends in interval.items()},
-            "ess_bulk": {name: _whole(values) for name, values in self.ess.items()},
-            "ess_tail": {name: _whole(values) for name, values in self.ess_tail.items()},
-            "rhat": {name: np.round(values, 4) for name, values in self.rhat.items()},
+            "ess_bulk": self.ess,
+            "ess_tail": self.ess_tail,
+            "rhat": self.rhat,
         }
         if self.information:
-            nothing = {name: np.full(values.shape[2:], np.nan) for name, values in self.draws.items()}
-            by_label["bits"] = {**nothing, **{name: np.round(bits, 2) for name, bits in self.information.items()}}
-        return {label: np.concatenate([np.ravel(by_name[name]) for name in names])
+            by_label["bits"] = {**unknown(self.draws), **self.information}
+        return {label: np.array([by_name[name][position] for name, position in elements], dtype=float)
                 for label, by_name in by_label.items()}
 
     def to_arviz(self):
@@ -189,9 +204,26 @@ class Posterior:
         return arviz.from_dict(posterior=self.draws)
 
 
-def _whole(values):
-    """Return rounded values, as integers unless any of them is NaN."""
-    return values.round().astype(np.int64) if np.isfinite(values).all() else values.round()
+def _ends(values, probabilities):
+    """Return quantiles of the draws along the last axis."""
+    return np.moveaxis(np.quantile(values, probabilities, axis=(0, 1)), 0, -1)
+
+
+def _table(rows, columns, left_out):
+    """Return a table as a DataFrame, or as a SummaryTable if pandas is not installed."""
+    try:
+        from skldp.sampling._summary_frame import SummaryFrame
+    except ImportError:
+        return SummaryTable(rows, columns, left_out)
+    table = SummaryFrame(columns, index=rows)
+    table.left_out = left_out
+    return table
+
+
+def _left_out(draws, names):
+    """Return a sentence about parameters that a summary leaves out, or nothing if there are none."""
+    sizes = [f"{name} ({' x '.join(map(str, draws[name].shape[2:]))})" for name in names]
+    return f"without {', '.join(sizes)}: summary(full=True) shows all" if sizes else ""
 
 
 def stack(posteriors):
@@ -233,38 +265,3 @@ def stack(posteriors):
         pareto_k=max(posterior.pareto_k for posterior in posteriors),
         warm_starts=sum((posterior.warm_starts for posterior in posteriors), ()),
     )
-
-
-class SummaryTable:
-    """A table of numbers with aligned columns, for installations without pandas.
-
-    Parameters
-    ----------
-    index : list of str
-        Row names.
-    columns : dict of str to ndarray of shape (n_rows,)
-        Column name to values.
-
-    Examples
-    --------
-    >>> from skldp.sampling._posterior import SummaryTable
-    >>> SummaryTable(["mean"], {"sd": [0.5], "rhat": [1.001]})
-             sd   rhat
-    mean    0.5  1.001
-    """
-
-    def __init__(self, index, columns):
-        self.index = index
-        self.columns = columns
-
-    def __getitem__(self, label):
-        return self.columns[label]
-
-    def __repr__(self):
-        cells = [[label] + [f"{value:.5g}" for value in values] for label, values in self.columns.items()]
-        widths = [max(map(len, column)) + 2 for column in cells]
-        margin = max(map(len, self.index))
-        lines = []
-        for name, *row in zip(["", *self.index], *cells):
-            lines.append(name.ljust(margin) + "".join(cell.rjust(width) for cell, width in zip(row, widths)))
-        return "\n".join(lines)

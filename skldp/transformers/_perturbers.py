@@ -1,6 +1,5 @@
 """scikit-learn transformers that randomise values and vectors."""
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._sphere import Sphere
 from skldp.mechanisms._square_wave import SquareWave
+from skldp.privacy._display import ShowsBudget
 from skldp.privacy._spending import Counted, spend
 
 
@@ -39,7 +39,7 @@ def refuse_complex(X):
         raise ValueError("Complex data not supported. Pass columns of real numbers or of categories.")
 
 
-class BasePerturber(TransformerMixin, Counted, BaseEstimator):
+class BasePerturber(ShowsBudget, TransformerMixin, Counted, BaseEstimator):
     """Base class of all perturbers. Fitting only stores the number and names of the columns.
 
     Asking the same person twice spends epsilon twice: transform each record once.
@@ -113,10 +113,6 @@ class BasePerturber(TransformerMixin, Counted, BaseEstimator):
     def _perturb(self, X):
         spend(self.epsilon_, self.delta_, X)
         return self.mechanism_.decode(self.mechanism_.randomize(X, self.random_state))
-
-    def __repr__(self, N_CHAR_MAX=700):
-        text = super().__repr__(N_CHAR_MAX)
-        return f"{text}  # no privacy" if _is_infinite(self.epsilon) else text
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -281,7 +277,3 @@ class SpherePerturber(OneToOneFeatureMixin, BasePerturber):
     def _build(self, X):
         norm = check_positive(self.data_norm, "data_norm")
         return Sphere(epsilon=self.epsilon, norm=norm, n_features=X.shape[1])
-
-
-def _is_infinite(epsilon):
-    return isinstance(epsilon, float) and math.isinf(epsilon)

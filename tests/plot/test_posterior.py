@@ -71,6 +71,18 @@ def test_few_elements_are_named_by_their_features(regression):
     assert one.ax_.get_xlabel() == "coef[sleep]" and one.truth == [0.0]
 
 
+def test_without_a_name_the_first_parameter_is_drawn(gaussian, histogram, regression):
+    names = [PosteriorDisplay.from_estimator(model).name for model in (gaussian, histogram, regression)]
+    assert names == ["mean", "frequencies", "coef"]
+
+
+@pytest.mark.parametrize("name", ["coef[height]", "coef[1]"])
+def test_an_element_is_drawn_by_its_printed_name(regression, name):
+    display = PosteriorDisplay.from_estimator(regression, name, truth=-0.5)
+    assert np.array_equal(display.draws[:, 0], regression.posterior_.draws["coef"][..., 1].ravel())
+    assert display.ax_.get_xlabel() == "coef[height]" and display.truth == [-0.5]
+
+
 def test_many_elements_are_a_forest(regression):
     truth = np.array([[0.5, -0.5, 0.2, np.nan]])  # the shape of a classifier's coef_ is accepted
     display = PosteriorDisplay.from_estimator(regression, "coef", truth=truth, level=0.5)

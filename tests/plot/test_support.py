@@ -68,7 +68,7 @@ def test_estimators_without_posterior_raise(draw):
 
 
 def test_unknown_names_raise_with_the_known_ones(gaussian):
-    with pytest.raises(ValueError, match="has no parameter 'coef'. Choose from 'mean', 'std'"):
+    with pytest.raises(ValueError, match="no parameter or element 'coef'. Choose from 'mean', 'std'[.]$"):
         PosteriorDisplay.from_estimator(gaussian, "coef")
     with pytest.raises(ValueError, match=r"no parameter or element 'mean\[3\]'. Choose from 'mean', 'std'"):
         TraceDisplay.from_estimator(gaussian, ["mean[3]"])

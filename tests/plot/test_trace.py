@@ -28,7 +28,7 @@ def test_by_default_each_parameter_is_shown_by_its_worst_element():
 
 
 def test_names_are_parameters_or_elements(regression):
-    display = TraceDisplay.from_estimator(regression, ["sigma", "coef[height]", "covariance[age, sleep]"])
+    display = TraceDisplay.from_estimator(regression, ["sigma", "coef[1]", "covariance[age, sleep]"])
     assert list(display.draws) == ["sigma", "coef[height]", "covariance[age, sleep]"]
     assert np.array_equal(display.draws["coef[height]"], regression.posterior_.draws["coef"][..., 1])
     # The Laplace approximation has no chains, so its titles have no diagnostics.

@@ -3,6 +3,7 @@
 import builtins
 import dataclasses
 import pickle
+import re
 import sys
 import types
 
@@ -11,6 +12,7 @@ import pytest
 
 from skldp import MCMC
 from skldp.sampling import Posterior, sample
+from skldp.sampling._tables import SummaryTable
 from tests.sampling.sampling_targets import Gaussian
 
 
@@ -34,6 +36,11 @@ def without(monkeypatch, missing):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", guarded)
+
+
+def posterior_of(draws, labels=None):
+    nan = {name: np.full(values.shape[2:], np.nan) for name, values in draws.items()}
+    return Posterior(draws, rhat=nan, ess=nan, ess_tail=nan, labels=labels or {})
 
 
 def test_shapes(posterior):
@@ -79,19 +86,85 @@ def test_summary_is_a_data_frame(posterior):
     pytest.importorskip("pandas")
     table = posterior.summary(0.9)
     assert list(table.columns) == ["mean", "sd", "5%", "95%", "ess_bulk", "ess_tail", "rhat"]
-    assert list(table.index) == ["scale", "coef[0]", "coef[1]", "matrix[0,0]", "matrix[0,1]", "matrix[1,0]",
-                                 "matrix[1,1]"]
+    assert list(table.index) == ["scale", "coef[0]", "coef[1]"]
     assert table.loc["coef[1]", "mean"] == posterior.mean()["coef"][1]
+    assert table.loc["scale", "rhat"] == posterior.rhat["scale"]
     assert list(posterior.summary().columns[2:4]) == ["2.5%", "97.5%"]
 
 
-def test_summary_without_pandas_prints_the_same_numbers(posterior, monkeypatch):
+def test_a_summary_shows_matrices_and_long_vectors_only_if_asked(posterior):
+    assert "without matrix (2 x 2): summary(full=True) shows all" in repr(posterior.summary())
+    full = posterior.summary(full=True)
+    assert list(full.index[3:]) == ["matrix[0, 0]", "matrix[0, 1]", "matrix[1, 1]"]  # a symmetric matrix once
+    assert full.loc["matrix[0, 1]", "mean"] == posterior.mean()["matrix"][0, 1]
+    assert "without" not in repr(full) + repr(posterior.summary(names=["matrix"]))
+    rng = np.random.default_rng(0)
+    shapes = {"density": (65,), "loadings": (2, 2), "coef": (64,), "mean": ()}
+    many = posterior_of({name: rng.normal(size=(4, 5, *shape)) for name, shape in shapes.items()})
+    assert len(many.summary()) == 4 + 64 + 1 and many.summary().index[0] == "loadings[0, 0]"
+    alone = posterior_of({"frequencies": rng.normal(size=(4, 5, 70))}).summary()
+    assert len(alone) == 70
+    assert repr(alone).split("\n")[-1] == "and 6 more rows" and "frequencies[64]" not in repr(alone)
+
+
+def test_summary_without_pandas_prints_the_same(posterior, monkeypatch):
+    frame = posterior.summary()
+    text, page = repr(frame), frame._repr_html_()
+    monkeypatch.delitem(sys.modules, "skldp.sampling._summary_frame")
     without(monkeypatch, "pandas")
     table = posterior.summary()
-    lines = str(table).split("\n")
-    assert len(lines) == 8 and len({len(line) for line in lines}) == 1
-    assert lines[0].split() == ["mean", "sd", "2.5%", "97.5%", "ess_bulk", "ess_tail", "rhat"]
+    assert type(table).__name__ == "SummaryTable"
+    assert repr(table) == text and table._repr_html_() == page
     assert table["mean"][0] == posterior.mean()["scale"]
+
+
+def test_numbers_are_rounded_to_two_digits_of_their_deviation():
+    columns = {"mean": [172.3025, 45217.4, -0.001, 3.0, 1e-9, 5e9], "sd": [0.2929, 1234.5, 0.0996, 0.0, 3e-8, 2e8],
+               "rhat": [1.00049, np.nan, 1.0, np.nan, 1.0, 1.0], "ess_bulk": [np.nan] * 6}
+    lines = repr(SummaryTable(list("abcdef"), columns)).split("\n")
+    assert [line.split() for line in lines] == [
+        ["mean", "sd", "rhat"], ["a", "172.30", "0.29", "1.000"], ["b", "45217", "1234"],
+        ["c", "0.00", "0.10", "1.000"], ["d", "3", "0"], ["e", "1e-09", "3e-08", "1.000"],
+        ["f", "5e+09", "200000000", "1.000"]]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_the_html_of_a_summary_is_rounded_and_escaped():
+    draws = {"coef": np.random.default_rng(0).normal(3.0, 0.1, size=(4, 500, 2))}
+    table = posterior_of(draws, labels={"coef": (("a<b", "c"),)}).summary()
+    text = table._repr_html_()
+    assert re.search(r"<th [^>]*>coef\[a&lt;b\]</th><td [^>]*>3\.0", text)
+    assert text.count("<tr>") == 3 and "rhat" not in text and "nan" not in text
+
+
+def test_what_is_made_from_a_summary_prints_too(posterior):
+    pandas = pytest.importorskip("pandas")
+    table = pickle.loads(pickle.dumps(posterior.summary()))
+    assert repr(table) == repr(posterior.summary())
+    one = table[table.index == "coef[1]"].sort_values("mean")
+    assert repr(one).split("\n")[:2] == repr(posterior.summary(names="coef[1]")).split("\n")[:2]
+    for other in (pandas.concat([table, table], axis=1), table > 0, table.T, table.astype(str), table.iloc[:0],
+                  table[["mean"]], table.assign(sd="wide", name=list("abc")), table.describe()):
+        assert repr(other) and other._repr_html_()
+    assert "True" in repr(table > 0) and repr(table.assign(sd="wide")).count("wide") == 3
+
+
+def test_names_of_elements():
+    draws = np.random.default_rng(0).normal(size=(4, 50, 2))
+    labelled = posterior_of({"coef": draws, "sigma": draws[..., 0]}, labels={"coef": (("carat", "0"),)})
+    assert list(labelled.summary().index) == ["coef[carat]", "coef[0]", "sigma"]
+    assert list(labelled.summary(names="coef[carat]").index) == ["coef[carat]"]
+    interval = labelled.interval(0.8)
+    for name, ends in {"coef[carat]": interval["coef"][0], "coef[0]": interval["coef"][1], "sigma": interval["sigma"],
+                       "coef[1]": interval["coef"][1], "coef": interval["coef"]}.items():
+        np.testing.assert_array_equal(labelled.interval(0.8, name), ends)
+    for name in ("coef[2]", "coefficient", "sigma[0]"):
+        with pytest.raises(ValueError, match=r"no parameter or element .* such as 'coef\[carat\]'"):
+            labelled.interval(name=name)
+    with pytest.raises(ValueError, match=r"Write interval\(name='coef\[carat\]'\)"):
+        labelled.interval("coef[carat]")
+    with pytest.raises(ValueError, match="A name is a string"):
+        labelled.summary(names=[0])
 
 
 def test_pickle(posterior):
@@ -137,11 +210,9 @@ def test_to_arviz_of_either_generation(posterior, monkeypatch, version, groups):
 
 def test_summary_of_selected_parameters():
     rng = np.random.default_rng(0)
-    draws = {"coef": rng.normal(size=(4, 50, 2)), "sigma": rng.normal(size=(4, 50))}
-    nan = {"coef": np.full(2, np.nan), "sigma": np.array(np.nan)}
-    posterior = Posterior(draws, rhat=nan, ess=nan, ess_tail=nan)
+    posterior = posterior_of({"coef": rng.normal(size=(4, 50, 2)), "sigma": rng.normal(size=(4, 50))})
     table = posterior.summary(names=["sigma"])
     assert list(table.index) == ["sigma"]
     assert table.loc["sigma", "mean"] == posterior.summary().loc["sigma", "mean"]
-    with pytest.raises(ValueError, match="names contains 'alpha'"):
+    with pytest.raises(ValueError, match="no parameter or element 'alpha'"):
         posterior.summary(names=["alpha"])

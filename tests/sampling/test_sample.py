@@ -1,14 +1,18 @@
 """Sampling is reproducible and interruptible, and warns if it has not converged."""
 
+import types
 import warnings
 
 import numpy as np
 import pytest
+import tqdm.auto
 from sklearn.exceptions import ConvergenceWarning
 
 from skldp import MCMC
 from skldp.sampling import sample
+from skldp.sampling._chains import _set_total
 from skldp.sampling._diagnostics import Diagnostics
+from skldp.sampling._inference import _progress_bar
 from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 
 MODELS = [Gaussian, SmoothGaussian]
@@ -40,6 +44,19 @@ def test_progress_changes_no_draw_and_is_one_bar(make, capfd):
     assert err.count("\n") == 1 and err.endswith("\n")
     last = err.strip().split("\r")[-1]
     assert "100%" in last and "acceptance=" in last and "rhat=1.0" in last and "ess=" in last and "(x[" in last
+
+
+def test_the_widget_of_a_notebook_gets_the_new_total():
+    """tqdm sets the end of the widget only at the start, so that a run that stops early would end at a few percent."""
+    widget = types.SimpleNamespace(max=3300)
+    bar = types.SimpleNamespace(total=3300, container=types.SimpleNamespace(children=[None, widget, None]))
+    _set_total(bar, 105)
+    assert bar.total == widget.max == 105
+
+
+def test_a_bar_is_made_for_notebooks_only_if_it_is_shown():
+    with _progress_bar(True, 3) as shown, _progress_bar(False, 3) as hidden:
+        assert type(shown) is tqdm.auto.tqdm and type(hidden) is tqdm.tqdm and hidden.disable
 
 
 @pytest.mark.parametrize("make", MODELS)
