@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtri
 
 from skldp import MCMC, LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPPoisson
 from skldp.sampling import sample
@@ -95,3 +96,26 @@ def test_the_default_beta_is_calibrated():
         assert set(truth) == {"a", "b"} and max(model.posterior_.rhat.values()) <= 1.01
         all_scores.append(rank_scores(model.posterior_, truth))
     assert worst_p_value(all_scores) > LEVEL
+
+
+def sampled_scores(column_of_truth):
+    """Rank scores of two columns of which each client reports one; the truth of a column is that of the one given."""
+    all_scores = []
+    for seed in range(N_FITS // 2):
+        rng = np.random.default_rng(seed)
+        model = LDPGaussian(columns="sample", random_state=seed, inference=MCMC(n_draws=N_DRAWS))
+        priors = model._family().priors
+        truth = {name: np.array([prior.quantile(rng.random()) for _ in range(2)]) for name, prior in priors.items()}
+        model.fit(rng.normal(truth["mean"], truth["std"], size=(2 * N_CLIENTS, 2)))
+        draws = {name: values.reshape(-1, 2) for name, values in model.posterior_.draws.items()}
+        all_scores += [{name: ndtri(((draws[name][:, j] < truth[name][column_of_truth(j)]).sum() + 0.5)
+                                    / (len(draws[name]) + 1)) for name in truth} for j in range(2)]
+    return all_scores
+
+
+def test_sampled_columns_are_calibrated():
+    assert worst_p_value(sampled_scores(lambda column: column)) > LEVEL
+
+
+def test_exchanged_columns_are_detected():
+    assert worst_p_value(sampled_scores(lambda column: 1 - column)) < LEVEL
