@@ -60,7 +60,7 @@ class Case:
         if issubclass(self.kind, (ValueProtocol, CategoryProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
-            return read_only(np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)])
+            return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
         return read_only(rng.uniform(*protocol.bounds_y, size=N_RECORDS))
 
     @cached_property
@@ -145,6 +145,9 @@ CASES = {
     "logistic gradients": Case(GradientProtocol, {"n_features": 3}),
     "logistic gradients on the sphere": Case(GradientProtocol, {"n_features": 2, "classes": ("no", "yes"),
                                                                 "mechanism": "sphere", "data_norm": 2.0}),
+    "softmax gradients": Case(GradientProtocol, {"n_features": 3, "loss": "softmax", "classes": LETTERS[:3]}),
+    "softmax gradients on the sphere": Case(GradientProtocol, {"loss": "softmax", "classes": (1, 2, 4, 8),
+                                                               "mechanism": "sphere", "fit_intercept": False}),
     "squared gradients": Case(GradientProtocol, {"n_features": 3, "loss": "squared", "bounds_y": (0, 10)}),
     "squared gradients on the sphere": Case(GradientProtocol, {"loss": "squared", "mechanism": "sphere",
                                                                "fit_intercept": False, "clip_norm": 0.5}),
@@ -156,8 +159,8 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
-                       "squared gradients on the sphere", "one square wave of three", "one laplace of two",
-                       "one gaussian of five")}
+                       "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
+                       "one laplace of two", "one gaussian of five")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 
