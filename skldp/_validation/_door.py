@@ -93,9 +93,15 @@ def as_float_table(x, n_columns=None):
     return _floats(_table(_plain(x), n_columns))
 
 
-def as_column(y, n_rows):
-    """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows."""
+def as_column(y, n_rows, n_columns=1):
+    """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows, or ``n_columns`` of them."""
     values = _plain(y)
+    if n_columns > 1:
+        values = _table(values, n_columns)
+        if len(values) != n_rows:
+            raise ValueError(f"y must hold {n_columns} responses for each of the {n_rows} records, got shape "
+                             f"{values.shape}.")
+        return _owned(values)
     if values.shape != (n_rows,):
         raise ValueError(f"y must hold one response for each of the {n_rows} records, got shape {values.shape}.")
     return _owned(values)
