@@ -6,6 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skldp.exceptions import InvalidParameterError
 
+_BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
+
 
 def pyplot():
     """Return matplotlib's pyplot, or raise an error that explains how to install it."""
@@ -71,8 +73,11 @@ def element_labels(estimator, name, shape):
     """Names of the elements of a parameter, from the categories or feature names if the estimator has them."""
     if not shape:
         return [name]
-    names = _axis_names(estimator, shape[-1])
-    return [", ".join(names[i] for i in position) for position in np.ndindex(shape)]
+    # Axes of responses come first, and have numbers.
+    n_plain = len(shape) if name in _BY_RESPONSE else len(shape) - 1 if name == "coef" else 0
+    axes = [_axis_names(estimator, size) if place >= n_plain else list(map(str, range(size)))
+            for place, size in enumerate(shape)]
+    return [", ".join(names[i] for names, i in zip(axes, position)) for position in np.ndindex(shape)]
 
 
 def full_label(name, label):

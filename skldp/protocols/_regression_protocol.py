@@ -85,7 +85,7 @@ class RegressionProtocol(Protocol):
         rows = np.empty((len(X), self.n_features + self.n_responses))
         with np.errstate(all="ignore"):
             rows[:, :self.n_features] = X / self.data_norm
-            rows[:, self.n_features:] = self._response(y, source).reshape(len(X), -1)
+            rows[:, self.n_features:] = self._response(y, source).reshape(len(X), self.n_responses)
         return rows
 
     def _valid_rows(self, reports):
@@ -109,7 +109,7 @@ class BoundedProtocol(RegressionProtocol):
     @property
     def n_responses(self) -> int:
         """Number of responses of a record: one for each pair of bounds."""
-        return len(self.bounds_y) if isinstance(self.bounds_y[0], tuple) else 1
+        return n_pairs(self.bounds_y)
 
     @property
     def y_offset(self) -> float | np.ndarray:
@@ -173,6 +173,11 @@ def check_response_bounds(bounds):
     check_length(bounds, "bounds_y", MAX_FEATURES)
     pairs = tuple(check_bounds(pair, "bounds_y") for pair in bounds)
     return pairs if len(pairs) > 1 else pairs[0]
+
+
+def n_pairs(bounds):
+    """Return the number of pairs in checked bounds of responses."""
+    return len(bounds) if isinstance(bounds[0], tuple) else 1
 
 
 def _plain_number(value):

@@ -103,8 +103,8 @@ def test_mean_squares_are_unbiased_with_these_standard_errors(name):
     y = response(model, y)
     found = []
     for _ in range(200):
-        x_pair, y_pair = mean_squares(model.aggregate(protocol.privatize(X, y)))
-        found.append([x_pair, y_pair or x_pair])
+        x_pair, y_pairs = mean_squares(model.aggregate(protocol.privatize(X, y)))
+        found.append([x_pair, *(y_pairs or [x_pair])])
     values, errors = np.array(found)[..., 0], np.array(found)[..., 1]
     shrink = np.minimum(1, 1 / np.linalg.norm(X, axis=1))
     truth = [np.mean((np.linalg.norm(X, axis=1) * shrink) ** 2)] * 2

@@ -61,7 +61,8 @@ class Case:
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
-        return read_only(rng.uniform(*protocol.bounds_y, size=N_RECORDS))
+        bounds = np.transpose(protocol.bounds_y)
+        return read_only(rng.uniform(*bounds, size=(N_RECORDS, *bounds.shape[1:])))
 
     @cached_property
     def reports(self):
@@ -79,8 +80,12 @@ class Case:
         return self.protocol.aggregate(reports, on_invalid, **options)
 
     def responses(self, y):
-        """Return ``y``, or None for a protocol without responses."""
-        return None if self.y is None else y
+        """Return ``y``, in each column if there are several responses, or None for a protocol without responses."""
+        if self.y is None or self.y.ndim == 1:
+            return None if self.y is None else y
+        column = np.empty(np.size(y), dtype=object)
+        column[:] = np.atleast_1d(y)
+        return np.tile(column[:, None], self.y.shape[1])
 
     @cached_property
     def others(self):
@@ -126,6 +131,10 @@ CASES = {
     "subset of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2}),
     "randomised response of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "rr"}),
     "sphere moments": Case(MomentProtocol, {"n_features": 2, "bounds_y": (0, 10), "data_norm": 0.5}),
+    "sphere moments of three responses": Case(MomentProtocol, {"n_features": 2, "y_weight": 0.5,
+                                                               "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
+    "gaussian moments of two responses": Case(MomentProtocol, {"mechanism": "gaussian", "intercept_weight": 0.0,
+                                                               "bounds_y": ((0, 10), (-2, 1))}),
     "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
                                                              "y_weight": 0.9}),
     "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
