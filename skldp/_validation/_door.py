@@ -95,7 +95,8 @@ def as_float_table(x, n_columns=None):
 
 def as_column(y, n_rows, n_columns=1):
     """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows, or ``n_columns`` of them."""
-    values, shape, number = _plain(y), (n_rows,), "one response"
+    shape: tuple = (n_rows,)
+    values, number = _plain(y), "one response"
     if n_columns > 1:
         shape, number = (n_rows, n_columns), f"{n_columns} responses"
         if is_ragged(values):

@@ -140,7 +140,8 @@ class Lines:
     """
 
     def __init__(self, point):
-        self.point, n, d = point, *point.covariance.shape[:2]
+        n, d = point.covariance.shape[:2]
+        self.point = point
         self.covariance, self.x_mean = point.covariance, point.x_mean
         self.coef = point.coef.reshape(n, -1, d)
         self.cov_xu = point.covariance @ self.coef.swapaxes(1, 2)
