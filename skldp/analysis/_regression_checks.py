@@ -4,6 +4,8 @@ import math
 import warnings
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from skldp.analysis._planning import coefficient_variances
 from skldp.exceptions import FewReportsWarning, ScaleWarning
@@ -98,13 +100,35 @@ def _response_doubts(protocol, place, share, error):
     if _at_bound(share, error, 1):
         return [
             f"{found} (standard error {error:.1g}), as if most responses were outside and had been clipped. The model "
-            "ignores that, and the coefficients are then wrong. Widen bounds_y, or scale y with public constants. If y "
-            "has only two values, these bounds, nothing is wrong."]
+            f"ignores that: the coefficients of normal records would be about {1 / share_inside(share):.2g} times too "
+            "small. Widen bounds_y, or scale y with public constants. If y has only two values, these bounds, nothing "
+            "is wrong."]
     if _far_below_bound(share, error):
         return [
             f"{found} (standard error {error:.1g}): the noise is made for responses that vary much more. Choose "
             "narrower bounds_y."]
     return []
+
+
+def share_inside(mean_square):
+    r"""Return the share of normal responses inside their bounds, given the mean square of the clipped ones.
+
+    Clipping multiplies the coefficients of normal records by this share: by Stein's lemma
+    :math:`\mathrm{Cov}(x, \mathrm{clip}(y)) = \mathrm{Cov}(x, y)P(|y| < 1)`.
+
+    Notes
+    -----
+    If y has mean 0 and standard deviation 1/b in units of the bounds, the share is :math:`1 - 2\Phi(-b)` and the mean
+    square :math:`2\Phi(-b) + (1 - 2\Phi(-b) - 2b\varphi(b))/b^2`, which decreases with b.
+    """
+    target = min(max(mean_square, 0.02), 0.99)
+
+    def excess(b):
+        """Mean square at b, minus the given one."""
+        outside, density = 2 * ndtr(-b), math.exp(-b * b / 2) / math.sqrt(2 * math.pi)
+        return outside + (1 - outside - 2 * b * density) / b**2 - target
+
+    return float(1 - 2 * ndtr(-brentq(excess, 0.01, 10.0)))  # mean squares of 0.995 and 0.01
 
 
 def _share(value):

@@ -75,8 +75,9 @@ class MomentMechanism(Mechanism):
             )
         if self.n_moments > MAX_ENTRIES:
             raise InvalidParameterError(
-                f"n_features={self.n_features} means {self.n_moments} moments, and a report may have {MAX_ENTRIES}: "
-                f"each adds to the share of epsilon that rounding errors use up. Send fewer features, or records."
+                f"n_features={self.n_features} and n_responses={self.n_responses} mean {self.n_moments} moments, and a "
+                f"report may have {MAX_ENTRIES}: each adds to the share of epsilon that rounding errors use up. Send "
+                "fewer features, or records."
             )
 
     @property

@@ -174,6 +174,10 @@ def test_what_does_not_fit_is_said_in_a_sentence():
         regression(bounds_y=[(-1, 1), (2, 1)]).fit(X, Y[:, :2])
     with pytest.raises(InvalidParameterError, match="bounds_y"):
         regression(bounds_y=[(-1, 1), 3]).fit(X, Y[:, :2])
+    with pytest.raises(InvalidParameterError, match="at most 4096 entries"):
+        MomentProtocol(bounds_y=[(0, 1)] * 4097)
+    with pytest.raises(InvalidParameterError, match="n_responses=4000 mean 8010002 moments"):
+        MomentProtocol(bounds_y=[(0, 1)] * 4000)
     with pytest.raises(InvalidParameterError, match="plans for one response"):
         required_reports(regression(), width=0.2, feature_std=0.2, sigma=0.1)
     with pytest.raises(InvalidReportError, match="another collection: bounds_y"):

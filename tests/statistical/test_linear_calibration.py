@@ -126,8 +126,9 @@ def responses_scores(n_fits, epsilon=20.0, break_model=lambda model: model):
     for seed in range(n_fits):
         rng, keep = np.random.default_rng(seed), False
         while not keep:
-            truth = {"covariance": draw_covariance(rng, d), "x_mean": draw_mean(rng, d), "intercept": rng.normal(size=k),
-                     "sigma": abs(rng.normal(scale=0.1, size=k)), "residual_correlation": np.eye(k)}
+            truth = {"covariance": draw_covariance(rng, d), "x_mean": draw_mean(rng, d),
+                     "intercept": rng.normal(size=k), "sigma": abs(rng.normal(scale=0.1, size=k)),
+                     "residual_correlation": np.eye(k)}
             truth["residual_correlation"][[0, 1], [1, 0]] = rng.uniform(-1, 1)  # LKJ(1) of order two
             truth["coef"] = np.array([draw_explained_coef(rng, truth["covariance"], 0.1) for _ in range(k)])
             keep = all_unclipped({name: value[None] for name, value in truth.items()})[0]

@@ -27,7 +27,7 @@ class LineGradient(NamedTuple):
     x_mean: Any
 
 
-class Line:
+class LinePoint:
     """Line of one response at given coordinates, with its prior and its gradient.
 
     Attributes

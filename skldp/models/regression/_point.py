@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skldp.models.regression._line import Line
+from skldp.models.regression._line import LinePoint
 
 # Learned scale of the means: its median, and the standard deviation of its logarithm.
 MEAN_SCALE = 0.05, np.log(10.0) / 2
@@ -84,7 +84,7 @@ class RegressionPoint:
         k = len(coordinates.lines)
         self.vector = VectorPoint(coordinates, matrix, mean, mean_scale)
         parts = zip(coordinates.lines, *(np.split(piece, k, axis=1) for piece in (z, constant, sigma, log_scale)))
-        self.lines = [Line(line, self.vector, *pieces) for line, *pieces in parts]
+        self.lines = [LinePoint(line, self.vector, *pieces) for line, *pieces in parts]
         self.covariance, self.x_mean = self.vector.covariance, self.vector.x_mean
         self.coef, self.intercept, self.sigma = (self._joined([getattr(line, name) for line in self.lines])
                                                  for name in ("coef", "intercept", "sigma"))
