@@ -251,7 +251,7 @@ def test_conversion_takes_the_most_likely_scale_of_the_coefficients():
     theta = probe.coordinates.convert(points(probe), probe.coordinates)
     for row in theta:
         params = {name: values[0] for name, values in probe.constrain(row[None]).items()}
-        best, *others = [prior.logpdf(params, row[-1] + change, 0.0, row[6]) for change in (0.0, -0.01, 0.01)]
+        best, *others = [prior.logpdf(params, [row[-1] + change], 0.0, row[6]) for change in (0.0, -0.01, 0.01)]
         assert best > max(others)
 
 
