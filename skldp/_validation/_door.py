@@ -93,11 +93,18 @@ def as_float_table(x, n_columns=None):
     return _floats(_table(_plain(x), n_columns))
 
 
-def as_column(y, n_rows):
-    """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows."""
-    values = _plain(y)
-    if values.shape != (n_rows,):
-        raise ValueError(f"y must hold one response for each of the {n_rows} records, got shape {values.shape}.")
+def as_column(y, n_rows, n_columns=1):
+    """Return private responses as :func:`as_values`, one for each of ``n_rows`` rows, or ``n_columns`` of them."""
+    shape: tuple = (n_rows,)
+    values, number = _plain(y), "one response"
+    if n_columns > 1:
+        shape, number = (n_rows, n_columns), f"{n_columns} responses"
+        if is_ragged(values):
+            values = _padded([values] if (n_rows, len(values)) == (1, n_columns) else values, n_columns)
+        elif values.ndim == 1:
+            values = values[None]
+    if values.shape != shape:
+        raise ValueError(f"y must hold {number} for each of the {n_rows} records, got shape {values.shape}.")
     return _owned(values)
 
 

@@ -234,6 +234,9 @@ def plan_coefficient(estimator, precision, parameter, assumptions):
     checked_name(parameter, ["coef"])
     d = check_integer(given["n_features"], "n_features", 1)
     protocol = estimator.protocol(d)
+    if protocol.n_responses > 1:
+        raise InvalidParameterError("required_reports plans for one response. Give bounds_y one pair, and epsilon / k "
+                                    "for k responses: one report of all of them needs fewer people than that.")
     feature_std, sigma = (check_positive(given[name], name) for name in ("feature_std", "sigma"))
     coef = _coefficients(given["coef"], d)
     if math.sqrt(d) * feature_std > protocol.data_norm:

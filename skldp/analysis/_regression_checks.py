@@ -4,6 +4,8 @@ import math
 import warnings
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from skldp.analysis._planning import coefficient_variances
 from skldp.exceptions import FewReportsWarning, ScaleWarning
@@ -85,19 +87,48 @@ def scale_doubts(aggregate):
             "the columns with public constants, so that the longest rows reach it.")
     if response is None:
         return messages
-    share, error = response
-    found = (f"The mean of (y - {protocol.y_offset:g})^2 is {_share(share)} of the largest that "
-             f"bounds_y={protocol.bounds_y} allow")
+    return messages + [text for place, (share, error) in enumerate(response)
+                       for text in _response_doubts(protocol, place, share, error)]
+
+
+def _response_doubts(protocol, place, share, error):
+    """Return the message about a response that does not suit its bounds, in a list, if there is one."""
+    name, bounds, offset = "y", protocol.bounds_y, np.atleast_1d(protocol.y_offset)[place]
+    if protocol.n_responses > 1:
+        name, bounds = f"y[:, {place}]", bounds[place]
+    found = f"The mean of ({name} - {offset:g})^2 is {_share(share)} of the largest that bounds_y={bounds} allow"
     if _at_bound(share, error, 1):
-        messages.append(
+        return [
             f"{found} (standard error {error:.1g}), as if most responses were outside and had been clipped. The model "
-            "ignores that, and the coefficients are then wrong. Widen bounds_y, or scale y with public constants. If y "
-            "has only two values, these bounds, nothing is wrong.")
-    elif _far_below_bound(share, error):
-        messages.append(
+            f"ignores that: the coefficients of normal records would be about {1 / share_inside(share):.2g} times too "
+            "small. Widen bounds_y, or scale y with public constants. If y has only two values, these bounds, nothing "
+            "is wrong."]
+    if _far_below_bound(share, error):
+        return [
             f"{found} (standard error {error:.1g}): the noise is made for responses that vary much more. Choose "
-            "narrower bounds_y.")
-    return messages
+            "narrower bounds_y."]
+    return []
+
+
+def share_inside(mean_square):
+    r"""Return the share of normal responses inside their bounds, given the mean square of the clipped ones.
+
+    Clipping multiplies the coefficients of normal records by this share: by Stein's lemma
+    :math:`\mathrm{Cov}(x, \mathrm{clip}(y)) = \mathrm{Cov}(x, y)P(|y| < 1)`.
+
+    Notes
+    -----
+    If y has mean 0 and standard deviation 1/b in units of the bounds, the share is :math:`1 - 2\Phi(-b)` and the mean
+    square :math:`2\Phi(-b) + (1 - 2\Phi(-b) - 2b\varphi(b))/b^2`, which decreases with b.
+    """
+    target = min(max(mean_square, 0.02), 0.99)
+
+    def excess(b):
+        """Mean square at b, minus the given one."""
+        outside, density = 2 * ndtr(-b), math.exp(-b * b / 2) / math.sqrt(2 * math.pi)
+        return outside + (1 - outside - 2 * b * density) / b**2 - target
+
+    return float(1 - 2 * ndtr(-brentq(excess, 0.01, 10.0)))  # mean squares of 0.995 and 0.01
 
 
 def _share(value):
@@ -123,13 +154,14 @@ def _far_below_bound(share, error):
 
 
 def mean_squares(aggregate):
-    """Return unbiased estimates of the mean of ||x||^2 and of y^2 in public units, with standard errors.
+    """Return unbiased estimates of the mean of ||x||^2 and of each y^2 in public units, with standard errors.
 
     Only the noise of the mechanism is in the standard errors, because the statement is about the records that were
-    sent. The second pair is None for labels.
+    sent. The second result is None for labels, and a list of pairs otherwise.
     """
     parts = [_mean_squares(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
-    return _pooled([x for x, _ in parts]), None if parts[0][1] is None else _pooled([y for _, y in parts])
+    responses = None if parts[0][1] is None else [_pooled(one) for one in zip(*(y for _, y in parts))]
+    return _pooled([x for x, _ in parts]), responses
 
 
 def _mean_squares(protocol, tally):
@@ -143,11 +175,12 @@ def _mean_squares(protocol, tally):
         largest = 1.0, protocol.y_weight**2
         errors = [math.sqrt((2 * size * noise + 4 * bound) * noise / n) for size, bound in zip((d, 1), largest)]
     else:
-        squares = np.diag(protocol.randomizer.matrix(protocol.mean_moments(tally)))[-d - 1:]
+        squares = np.diag(protocol.randomizer.matrix(protocol.mean_moments(tally)))[int(protocol.has_intercept):]
         errors = [math.sqrt(d * noise / n), math.sqrt(noise / n)]
     if protocol.labels is not None:
-        return (squares[:-1].sum(), errors[0]), None
-    return (squares[:-1].sum(), errors[0]), (squares[-1] / protocol.y_weight**2, errors[1] / protocol.y_weight**2)
+        return (squares[:d].sum(), errors[0]), None
+    responses = [(square / protocol.y_weight**2, errors[1] / protocol.y_weight**2) for square in squares[d:]]
+    return (squares[:d].sum(), errors[0]), responses
 
 
 def _pooled(estimates):
@@ -160,7 +193,8 @@ def _pooled(estimates):
 def information_doubt(aggregate, posterior, information, names=None):
     """Return the message about coefficients whose posterior is nearly the prior, or None."""
     inflation = variance_inflation(posterior.mean()["covariance"])
-    combined = np.flatnonzero((inflation > LARGEST_INFLATION) & (information < LEAST_INFORMATION_COLLINEAR))
+    least = information.reshape(-1, len(inflation)).min(axis=0)  # over the responses
+    combined = np.flatnonzero((inflation > LARGEST_INFLATION) & (least < LEAST_INFORMATION_COLLINEAR))
     sentences = []
     if np.median(information) < LEAST_INFORMATION:
         sentences.append(
@@ -202,18 +236,21 @@ def reports_for_half_width(aggregate, posterior):
     covariance = mean["covariance"] / protocol.data_norm**2
     # With few reports the mean is that of the prior, which includes longer records than data_norm allows.
     covariance *= min(1.0, _well_scaled(d) / np.trace(covariance))
-    unit = protocol.data_norm / (1.0 if protocol.labels is not None else protocol.y_scale)
-    coef, width_square = mean["coef"] * unit, (posterior.std()["coef"] * unit) ** 2
-    slope, residual = 1.0, 0.0
-    if protocol.labels is None:
-        residual = (float(mean["sigma"]) / protocol.y_scale) ** 2
-    else:
-        # E tanh(u/2) is about (1/2) E u (1 + pi Var(u) / 8)^(-1/2): the least-squares coefficients are that multiple.
-        slope = 0.5 / math.sqrt(1 + math.pi / 8 * coef @ covariance @ coef)
-        residual = 1.0
-    precision = sum(tally.n_reports / coefficient_variances(part, covariance, residual, slope * coef)
-                    for part, tally in aggregate.parts.items() if tally.n_reports) * slope**2
+    unit = protocol.data_norm / np.reshape(1.0 if protocol.labels is not None else protocol.y_scale, (-1, 1))
+    coef, width_square = np.atleast_2d(mean["coef"]) * unit, (np.atleast_2d(posterior.std()["coef"]) * unit) ** 2
+    residual = np.ones(1) if protocol.labels is not None else np.atleast_1d(mean["sigma"] / protocol.y_scale) ** 2
+    precision = np.array([_reported_precision(aggregate, covariance, *response) for response in zip(residual, coef)])
     share = np.minimum(precision * width_square, 1.0)  # of the posterior precision that is due to the reports
     n_reports = float(np.median(aggregate.n_reports * (1 + 3 / share)))
     step = 10 ** max(math.floor(math.log10(n_reports)) - 1, 0)  # a power of ten
     return math.ceil(n_reports / step) * step
+
+
+def _reported_precision(aggregate, covariance, residual, coef):
+    """Return the precisions of the coefficients of one response that are due to the reports, in public units."""
+    slope = 1.0
+    if aggregate.protocol.labels is not None:
+        # E tanh(u/2) is about (1/2) E u (1 + pi Var(u) / 8)^(-1/2): the least-squares coefficients are that multiple.
+        slope = 0.5 / math.sqrt(1 + math.pi / 8 * coef @ covariance @ coef)
+    return sum(tally.n_reports / coefficient_variances(part, covariance, residual, slope * coef)
+               for part, tally in aggregate.parts.items() if tally.n_reports) * slope**2

@@ -94,8 +94,8 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
         ----------
         X : array-like of shape (n_clients, n_features)
             Records. Only the simulated clients use them.
-        y : array-like of shape (n_clients,), default=None
-            Responses, for the regressions. Ignored by the others.
+        y : array-like of shape (n_clients,) or (n_clients, n_responses), default=None
+            Responses, for the regressions; several only where the class says so. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
             Public personal budgets that replace ``epsilon``; at most 32 distinct values.
         **unknown
@@ -109,10 +109,18 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
         protocol, records, response = self._records(X, y)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
+        self._shape_like(y)
         self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
+
+    def _shape_like(self, y):
+        """Give fitted attributes the shape that responses of this shape ask for."""
+
+    def _found(self, protocol):
+        """Return what the protocol of reports tells about labels, for an estimator that does not have them."""
+        return protocol.labels
 
     def privatize(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
         """Simulate the collection: each record is randomised once, as by its client.
@@ -121,8 +129,8 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
         ----------
         X : array-like of shape (n_clients, n_features)
             Records.
-        y : array-like of shape (n_clients,), default=None
-            Responses, for the regressions. Ignored by the others.
+        y : array-like of shape (n_clients,) or (n_clients, n_responses), default=None
+            Responses, for the regressions; several only where the class says so. Ignored by the others.
 
         Returns
         -------
@@ -246,9 +254,10 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
     def _protocol_of(self, reports):
         """Return the protocol that this estimator expects for rows of reports, or for an aggregate."""
         if isinstance(reports, Aggregate):
-            found = reports.protocol
-            return self._protocol(found.n_features, (0, 1) if found.labels is None else found.labels)._like(found)
-        labels = self.protocol_.labels if hasattr(self, "protocol_") else None
+            found = self._found(reports.protocol)
+            expected = self._protocol(reports.protocol.n_features, (0, 1) if found is None else found)
+            return expected._like(reports.protocol)
+        labels = self._found(self.protocol_) if hasattr(self, "protocol_") else None
         return self._protocol(labels=labels).with_width(reports.shape[1])
 
     def _check_aggregate(self, aggregate):

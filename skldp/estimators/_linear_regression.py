@@ -5,13 +5,19 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array
 
 from skldp.analysis._planning import plan_coefficient
 from skldp.estimators._mechanisms import LINEAR_CONSTANT, Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
+from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._regression_protocol import RegressionProtocol, check_response_bounds, n_pairs
+
+# Fitted attributes that have an axis for responses if y has two dimensions.
+_BY_RESPONSE = ("coef_", "coef_std_", "intercept_", "sigma_", "predictive_coef_", "predictive_intercept_")
 
 
 class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
@@ -25,8 +31,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         Failure probability of the guarantee, if the mechanism has one (Gaussian noise).
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer records are shortened.
-    bounds_y : tuple of float, default=(-1, 1)
-        Public interval of the response; values outside are clipped.
+    bounds_y : pair of float, or list of pairs, default=(-1, 1)
+        Public interval of the response; values outside are clipped. For several responses, one pair for each of them,
+        or one for all.
     mechanism : {"auto", "sphere", "gaussian", "records"}, Moments or Records, default="auto"
         What a client sends: second moments of its record, randomised on a sphere ("auto": pure epsilon, and about five
         times fewer clients for the same posterior) or with Gaussian noise, or the record itself with Gaussian noise.
@@ -39,15 +46,16 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
 
     Attributes
     ----------
-    coef_, coef_std_ : ndarray of shape (n_features,)
-        Posterior means and standard deviations of the coefficients.
-    intercept_ : float
+    coef_, coef_std_ : ndarray of shape (n_features,), or (n_responses, n_features)
+        Posterior means and standard deviations of the coefficients. They have an axis for responses, as the following
+        attributes have, if y has two dimensions.
+    intercept_ : float, or ndarray of shape (n_responses,)
         Posterior mean of the intercept; 0 without an intercept.
-    predictive_coef_ : ndarray of shape (n_features,)
-    predictive_intercept_ : float
+    predictive_coef_ : ndarray of shape (n_features,), or (n_responses, n_features)
+    predictive_intercept_ : float, or ndarray of shape (n_responses,)
         The line of ``predict``: the regression of y on x in the posterior predictive distribution, which predicts
         better than the posterior means of the parameters, ``coef_`` and ``intercept_``.
-    sigma_ : float
+    sigma_ : float, or ndarray of shape (n_responses,)
         Posterior mean of the residual standard deviation.
     covariance_ : ndarray of shape (n_features, n_features)
         Posterior mean of the covariance of x (of its second moments without an intercept).
@@ -77,6 +85,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     eigendecomposition of order d + 2 for any N. A noisy record is :math:`(x/R, wy/R_y)` with Gaussian noise; sums and
     products of noisy records are sufficient.
 
+    *Several responses.* With y of shape (n, k), k > 1, a client sends one report of the moments of
+    :math:`(\kappa, x/R, w y_1/R_1, ..., w y_k/R_k)`, :math:`w = 1/\sqrt k`, so that its noise is nearly that of one
+    response, and :math:`y = \alpha + Bx + N(0, S)`. The draw ``residual_correlation`` of the posterior has the
+    correlations of S. Separate fits would have to divide epsilon by k. Noisy records have one response.
+
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball and to ``bounds_y`` is not modelled: choose bounds that few records exceed.
 
@@ -99,10 +112,14 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     >>> mean, std = model.predict(X[:3], return_std=True)
     >>> mean.shape, std.shape
     ((3,), (3,))
+    >>> both = np.column_stack([y, 10 * X[:, 1] + rng.normal(scale=3.0, size=50_000)])
+    >>> model = LDPBayesLinearRegression(epsilon=2.0, bounds_y=[(-1, 1), (-10, 10)], random_state=0).fit(X, both)
+    >>> model.coef_.shape, model.predict(X[:3]).shape
+    ((2, 2), (3, 2))
     """
 
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
-                 bounds_y: tuple[float, float] = (-1, 1), mechanism: Any = "auto", fit_intercept: bool = True,
+                 bounds_y: Any = (-1, 1), mechanism: Any = "auto", fit_intercept: bool = True,
                  prior: Any = "auto", inference: Any = "mcmc", random_state: Any = None, n_jobs: int | None = None,
                  progress: bool = False, warm_start: bool = False) -> None:
         self.epsilon = epsilon
@@ -120,28 +137,56 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
 
     _plan = staticmethod(plan_coefficient)
 
+    def _check_response(self, y):
+        """Return responses as an array, and their number if they have two dimensions."""
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+        if y.ndim == 2 and y.shape[1] > 1:
+            return y, y.shape[1]
+        return y.ravel(), 1
+
     def _protocol(self, n_features=None, labels=None):
-        mechanism = check_mechanism(self.mechanism)
+        mechanism, bounds_y = check_mechanism(self.mechanism), self._bounds(labels)
         domain: dict[str, Any] = {
-            "epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm, "bounds_y": self.bounds_y,
+            "epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm, "bounds_y": bounds_y,
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return RecordProtocol(centred=bool(self.fit_intercept), y_weight=1.0, **domain)
-        return MomentProtocol(**mechanism._options(self.fit_intercept, LINEAR_CONSTANT), **domain)
+        options = mechanism._options(self.fit_intercept, LINEAR_CONSTANT, n_pairs(bounds_y))
+        return MomentProtocol(**options, **domain)
+
+    def _bounds(self, n_responses):
+        """Return the bounds of each response: as given, or one pair for all of a known number of responses."""
+        bounds = check_response_bounds(self.bounds_y)
+        if n_responses is None or n_responses == n_pairs(bounds):
+            return bounds
+        if n_pairs(bounds) > 1:
+            raise InvalidParameterError(f"bounds_y has {n_pairs(bounds)} pairs, and y has {n_responses} columns. Give "
+                                        "one pair for each column, or one for all.")
+        return (bounds,) * n_responses
+
+    def _found(self, protocol):
+        given = n_pairs(check_response_bounds(self.bounds_y))
+        return protocol.n_responses if isinstance(protocol, RegressionProtocol) and given == 1 else given
+
+    def _shape_like(self, y):
+        if np.asarray(y).ndim == 2 and self.protocol_.n_responses == 1:
+            for name in _BY_RESPONSE:
+                setattr(self, name, np.expand_dims(getattr(self, name), 0))
 
     def _models(self, aggregate):
         return [LinearModel(aggregate, self.prior)]
 
     def _describe(self, posterior, models, aggregate):
         mean, posterior = posterior.mean(), self._informed(models[0], posterior)
-        line = predictive_line(posterior.draws)
+        lines = [predictive_line(draws) for draws in _draws_by_response(posterior.draws)]
+        shape = mean["sigma"].shape
         return {
-            "predictive_coef_": line.coef,
-            "predictive_intercept_": line.intercept,
+            "predictive_coef_": np.reshape([line.coef for line in lines], mean["coef"].shape),
+            "predictive_intercept_": _plain_number(np.reshape([line.intercept for line in lines], shape)),
             "coef_": mean["coef"],
             "coef_std_": posterior.std()["coef"],
-            "intercept_": float(mean.get("intercept", 0.0)),
-            "sigma_": float(mean["sigma"]),
+            "intercept_": _plain_number(mean.get("intercept", np.zeros(shape))),
+            "sigma_": _plain_number(mean["sigma"]),
             "covariance_": mean["covariance"],
             "information_": posterior.information,
             "posterior_": posterior,
@@ -168,26 +213,47 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,)
-            ``X @ predictive_coef_ + predictive_intercept_``, the best linear prediction.
-        std : ndarray of shape (n_samples,)
+        mean : ndarray of shape (n_samples,), or (n_samples, n_responses)
+            ``X @ predictive_coef_.T + predictive_intercept_``, the best linear prediction.
+        std : ndarray of shape (n_samples,), or (n_samples, n_responses)
             Only with ``return_std``.
         """
         rows = self._rows(X, stacklevel=2)
-        mean = rows @ self.predictive_coef_ + self.predictive_intercept_
+        mean = rows @ self.predictive_coef_.T + self.predictive_intercept_
         if not return_std:
             return mean
-        draws = self.posterior_.draws
-        lines = draws["coef"].reshape(-1, self.n_features_in_)
-        if "intercept" in draws:
-            rows = np.column_stack([rows, np.ones(len(rows))])
-            lines = np.column_stack([lines, draws["intercept"].ravel()])
-        deviations = lines - np.append(self.predictive_coef_, self.predictive_intercept_)[:lines.shape[1]]
-        second = deviations.T @ deviations / len(deviations)
-        return mean, np.sqrt(np.vecdot(rows @ second, rows) + np.mean(draws["sigma"] ** 2))
+        lines = np.column_stack([np.atleast_2d(self.predictive_coef_), np.atleast_1d(self.predictive_intercept_)])
+        std = [_predictive_std(rows, draws, line)
+               for draws, line in zip(_draws_by_response(self.posterior_.draws), lines)]
+        return mean, np.transpose(std).reshape(mean.shape)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # scikit-learn's checks use too few samples for a good score.
         tags.regressor_tags.poor_score = True
+        tags.target_tags.multi_output = True
         return tags
+
+
+def _draws_by_response(draws):
+    """Return the draws of each response, as if there was no other."""
+    if draws["sigma"].ndim == 2:
+        return [draws]
+    return [{name: values[:, :, place] if name in ("coef", "intercept", "sigma") else values
+             for name, values in draws.items()} for place in range(draws["sigma"].shape[2])]
+
+
+def _plain_number(value):
+    """Return an array of several numbers as it is, and a single one as a float."""
+    return value if np.ndim(value) else float(value)
+
+
+def _predictive_std(rows, draws, line):
+    """Return the standard deviations of new responses around a line, with its constant last."""
+    lines = draws["coef"].reshape(-1, rows.shape[1])
+    if "intercept" in draws:
+        rows = np.column_stack([rows, np.ones(len(rows))])
+        lines = np.column_stack([lines, draws["intercept"].ravel()])
+    deviations = lines - line[:lines.shape[1]]
+    second = deviations.T @ deviations / len(deviations)
+    return np.sqrt(np.vecdot(rows @ second, rows) + np.mean(draws["sigma"] ** 2))

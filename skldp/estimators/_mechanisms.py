@@ -20,8 +20,8 @@ class Moments(BaseEstimator):
         How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
         same posterior.
     y_weight : "auto" or float, default="auto"
-        Weight of the response in a report, relative to a record of length 1. A larger weight means less noise on the
-        moments with the response and more on all others. "auto" is 1.
+        Weight of each response in a report, relative to a record of length 1. A larger weight means less noise on the
+        moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
     intercept_weight : "auto" or float, default="auto"
         Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
         regression. Ignored without an intercept.
@@ -43,11 +43,11 @@ class Moments(BaseEstimator):
         self.y_weight = y_weight
         self.intercept_weight = intercept_weight
 
-    def _options(self, fit_intercept, default_constant):
+    def _options(self, fit_intercept, default_constant, n_responses=1):
         """Return the fields of a protocol of moments."""
         constant = _weight(self.intercept_weight, "intercept_weight", default_constant)
         return {"mechanism": check_choice(self.kind, "kind", _KINDS),
-                "y_weight": _weight(self.y_weight, "y_weight", 1.0),
+                "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
                 "intercept_weight": constant if fit_intercept else 0.0}
 
 

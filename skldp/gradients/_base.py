@@ -180,7 +180,8 @@ class BaseLDPSGD(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
     def _linear(self, X):
         check_is_fitted(self, "server_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
+        coef, intercept = self.server_.result()
+        return X @ coef.T + intercept
 
 
 def automatic_group_size(n_entries, epsilon):

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from skldp.exceptions import PrivacyLeakWarning
 from skldp.gradients._base import BaseLDPSGD
@@ -29,8 +29,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         Failure probability; for Gaussian noise only.
     data_norm : float, default=1.0
         Public radius; rows of X are clipped to norm ``data_norm``.
-    classes : pair of labels or None, default=None
-        The two public labels. ``None`` reads them from y and warns.
+    classes : list of labels or None, default=None
+        The public labels, two or more. ``None`` reads them from y and warns.
     mechanism : {"gaussian", "sphere"}, default="gaussian"
         Gaussian noise, as in the paper, or the sphere: pure epsilon with 6 to 10 times less variance.
     group_size : "auto" or int, default="auto"
@@ -46,7 +46,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     clip_norm : float, default=1.0
         Public norm to which gradients are clipped; the noise is proportional to it. The norm of the logistic gradient
         is at most that of the row (with the constant), and half of that at the start: 0.5 clips little and halves the
-        noise.
+        noise. With K > 2 labels it is at most 1.41 times that of the row, and :math:`\sqrt{1 - 1/K}` times at the
+        start.
     average : bool or int, default=False
         Whether the result is the mean of the models over the rounds; with an integer above 1 the mean starts after that
         many users. With the default schedule the last model is better than the mean.
@@ -60,9 +61,10 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
+    coef_ : ndarray of shape (1, n_features), or (n_classes, n_features) for more than two labels
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Rows of more than two labels add up to zero.
+    classes_ : ndarray of shape (n_classes,)
         The labels, in order.
     n_rounds_, n_messages_, n_rejected_ : int
         Numbers of rounds, of valid reports (one for each user), and of rejected reports.
@@ -78,9 +80,11 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
     Notes
     -----
-    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta\cdot x})`, without regularisation. :meth:`fit` puts the users in
-    random order, because in a sorted file each group would have one class only. If all data have one label, the model
-    learns to predict it; with ``classes=None`` they are an error.
+    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta\cdot x})` for two labels, and
+    :math:`P(y = k|x) \propto e^{\alpha_k + \theta_k\cdot x}` for more, without regularisation. A report has d + 1
+    entries for two labels and (K - 1)(d + 1) for K; the noise of the model grows with their number. :meth:`fit` puts
+    the users in random order, because in a sorted file each group would have one class only. If all data have one
+    label, the model learns to predict it; with ``classes=None`` they are an error.
 
     References
     ----------
@@ -121,7 +125,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
     def _protocol(self, n_features, classes=None):
         if classes is None and self.classes is not None:
             classes = np.unique(self.classes)
-        return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss="logistic",
+        loss = "softmax" if classes is not None and len(classes) > 2 else "logistic"
+        return GradientProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, loss=loss,
                                 classes=classes, mechanism=self.mechanism, clip_norm=self.clip_norm,
                                 fit_intercept=self.fit_intercept, n_features=n_features)
 
@@ -134,7 +139,7 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
             Records of the group, of any size.
         y : array-like of shape (n_clients,)
             Labels.
-        classes : pair of labels or None
+        classes : list of labels or None
             The public labels, if the parameter ``classes`` is ``None``; given in the first call.
 
         Returns
@@ -162,11 +167,8 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         labels = np.unique(y)
         if len(labels) > 2:
             check_classification_targets(y)
-            kind = type_of_target(y, input_name="y")
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
-                             "Give y two labels.")
         if len(labels) < 2:
-            raise ValueError("y holds one class only. Pass classes= with both labels: they are public.")
+            raise ValueError("y holds one class only. Pass classes= with all labels: they are public.")
         warnings.warn(
             "classes were read off the private data, which publishes them. Pass classes= to keep the guarantee.",
             PrivacyLeakWarning,
@@ -176,12 +178,12 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
     def _adopt(self, server):
         super()._adopt(server)
-        self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+        self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         self.classes_ = np.array(server.protocol.classes)
         return self
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the logit of the second class.
+        """Return the logit of the second of two classes, or the scores of more classes.
 
         Parameters
         ----------
@@ -190,12 +192,12 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         """
         return self._linear(X)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the probabilities of both classes.
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
@@ -204,13 +206,15 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
-        logit = self.decision_function(X)
-        return np.column_stack([expit(-logit), expit(logit)])
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return softmax(scores, axis=1)
+        return np.column_stack([expit(-scores), expit(scores)])
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the more probable class.
+        """Return the most probable class.
 
         Parameters
         ----------
@@ -221,12 +225,11 @@ class LDPSGDClassifier(ClassifierMixin, BaseLDPSGD):
         -------
         ndarray of shape (n_samples,)
         """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(int)]
+        scores = self.decision_function(X)
+        return self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
 

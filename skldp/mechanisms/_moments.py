@@ -1,6 +1,7 @@
 r"""Second moments of a record (x, y), randomised as one vector.
 
-A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta| \le 1`; its statistic is
+A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta_j| \le 1`, one or more
+responses; its statistic is
 :math:`\mathrm{svec}(\tilde v\tilde v^T)`, the isometric half-vectorisation: the diagonal first, then the entries above
 it times :math:`\sqrt 2`. Constant entries (:math:`\kappa^2`, and :math:`w^2` for labels) are not sent.
 """
@@ -45,11 +46,13 @@ class MomentMechanism(Mechanism):
     n_features : int, default=1
         Length d of x; a record has d + 1 entries, the response last.
     y_weight : float, default=sqrt(1/2)
-        Weight w of the response.
+        Weight w of each response.
     intercept_weight : float, default=sqrt(1/2)
         The constant entry kappa; 0 without an intercept.
     labelled : bool, default=False
-        Whether the response is -1 or 1.
+        Whether the only response is -1 or 1.
+    n_responses : int, default=1
+        Number k of responses.
     """
 
     epsilon: float = 1.0
@@ -57,10 +60,12 @@ class MomentMechanism(Mechanism):
     y_weight: float = math.sqrt(0.5)
     intercept_weight: float = math.sqrt(0.5)
     labelled: bool = False
+    n_responses: int = 1
 
     def _check_layout(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
+        object.__setattr__(self, "n_responses", check_integer(self.n_responses, "n_responses", 1, MAX_FEATURES))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
         object.__setattr__(self, "intercept_weight", check_nonnegative(self.intercept_weight, "intercept_weight"))
         if max(self.y_weight, self.intercept_weight) > _LARGEST_WEIGHT:
@@ -70,14 +75,15 @@ class MomentMechanism(Mechanism):
             )
         if self.n_moments > MAX_ENTRIES:
             raise InvalidParameterError(
-                f"n_features={self.n_features} means {self.n_moments} moments, and a report may have {MAX_ENTRIES}: "
-                f"each adds to the share of epsilon that rounding errors use up. Send fewer features, or records."
+                f"n_features={self.n_features} and n_responses={self.n_responses} mean {self.n_moments} moments, and a "
+                f"report may have {MAX_ENTRIES}: each adds to the share of epsilon that rounding errors use up. Send "
+                "fewer features, or records."
             )
 
     @property
     def order(self):
-        """Number of rows of the matrix of moments: x, the response and, with an intercept, the constant."""
-        return self.n_features + 1 + (self.intercept_weight > 0)
+        """Number of rows of the matrix of moments: x, the responses and, with an intercept, the constant."""
+        return self.n_features + self.n_responses + (self.intercept_weight > 0)
 
     @cached_property
     def places(self):
@@ -90,7 +96,7 @@ class MomentMechanism(Mechanism):
     @property
     def n_diagonal(self):
         """Number of diagonal entries that are sent."""
-        return self.n_features + (not self.labelled)
+        return self.n_features + self.n_responses - self.labelled
 
     @property
     def n_moments(self):
@@ -113,8 +119,14 @@ class MomentMechanism(Mechanism):
             out[..., -1, -1] = self.y_weight**2
         return out
 
+    @property
+    def _parts(self):
+        """Places of the entries of x and of the responses in a row of the matrix."""
+        start = int(self.intercept_weight > 0)
+        return slice(start, start + self.n_features), slice(start + self.n_features, None)
+
     def _response(self, x):
-        response = np.clip(np.nan_to_num(x[:, -1], nan=0.0), -1.0, 1.0)
+        response = np.clip(np.nan_to_num(x[:, self.n_features:], nan=0.0), -1.0, 1.0)
         return np.where(response < 0, -1.0, 1.0) if self.labelled else response
 
 
@@ -127,17 +139,19 @@ class SphereMoments(MomentMechanism):
     epsilon : float, default=1.0
         Budget of one report, in (0, 20], or ``inf`` for no noise.
     n_features : int, default=1
-        Length d of x; a record has d + 1 entries, the response last. Records are clipped to norm 1 in x and to
-        [-1, 1] in the response.
+        Length d of x; a record has d + k entries, the responses last. Records are clipped to norm 1 in x and to
+        [-1, 1] in each response.
     y_weight, intercept_weight : float, default=sqrt(1/2)
-        Weights w and kappa of the response and of the constant; ``intercept_weight=0`` leaves the constant out.
+        Weights w and kappa of each response and of the constant; ``intercept_weight=0`` leaves the constant out.
     labelled : bool, default=False
-        Whether the response is -1 or 1, so that its square is not sent.
+        Whether the only response is -1 or 1, so that its square is not sent.
+    n_responses : int, default=1
+        Number k of responses.
 
     Notes
     -----
     The vector that is sent is :math:`s - s_0` with :math:`s = \mathrm{svec}(\tilde v\tilde v^T)` and :math:`s_0` the
-    public centre, 1/d on the diagonal of the x block and :math:`w^2` on the square of the response. It lies in the
+    public centre, 1/d on the diagonal of the x block and :math:`w^2` on the squares of the responses. It lies in the
     ball of radius :func:`skldp.privacy.moment_radius` (:func:`skldp.privacy.labelled_moment_radius` for labels), and
     :class:`Sphere` randomises any vector of that ball; decoding adds the centre.
 
@@ -161,7 +175,7 @@ class SphereMoments(MomentMechanism):
         if self.labelled:
             radius = labelled_moment_radius(1.0, self.n_features, *weights)
         else:
-            radius = moment_radius(1.0, 1.0, self.n_features, *weights)
+            radius = moment_radius(1.0, 1.0, self.n_features, *weights, n_responses=self.n_responses)
         return Sphere(epsilon=self.epsilon, norm=radius, n_features=self.n_moments)
 
     @cached_property
@@ -169,8 +183,7 @@ class SphereMoments(MomentMechanism):
         """Public centre of the statistics, in svec coordinates."""
         centre = np.zeros(self.n_moments)
         centre[:self.n_features] = 1 / self.n_features
-        if not self.labelled:
-            centre[self.n_features] = self.y_weight**2
+        centre[self.n_features:self.n_diagonal] = self.y_weight**2
         return centre
 
     @property
@@ -189,13 +202,14 @@ class SphereMoments(MomentMechanism):
         return self.sphere.noise_variance
 
     def encode(self, x: Any) -> np.ndarray:
-        """Encode the moments of records, shape (n, n_features + 1), as integers of norm at most 2**16."""
-        x = check_width(x, self.n_features + 1)
+        """Encode the moments of records, shape (n, n_features + k), as integers of norm at most 2**16."""
+        x = check_width(x, self.n_features + self.n_responses)
+        vector, responses = self._parts
         with np.errstate(all="ignore"):
             record = np.empty((len(x), self.order))
             record[:, 0] = self.intercept_weight
-            record[:, -1] = self.y_weight * self._response(x)
-            record[:, self.order - 1 - self.n_features:-1] = clip_to_unit_ball(x[:, :-1].copy(), 1.0)
+            record[:, responses] = self.y_weight * self._response(x)
+            record[:, vector] = clip_to_unit_ball(x[:, :self.n_features].copy(), 1.0)
             rows, columns = self.places
             return self.sphere.encode(record[:, rows] * record[:, columns] * self._isometry - self.centre)
 
@@ -225,7 +239,7 @@ class GaussianMoments(MomentMechanism):
         Budget of one report, in (0, 20], or ``inf`` for no noise.
     delta : float, default=1e-5
         Failure probability in (0, 1).
-    n_features, y_weight, intercept_weight, labelled
+    n_features, y_weight, intercept_weight, labelled, n_responses
         As in :class:`SphereMoments`; the weights are rounded to multiples of :math:`2^{-8}`.
 
     Attributes
@@ -238,9 +252,10 @@ class GaussianMoments(MomentMechanism):
 
     Notes
     -----
-    The record first becomes an integer vector V, with :math:`\|V_x\| \le Q = 2^8` and :math:`|V_y| \le W` checked in
-    integers. Its products are exact, and by :func:`skldp.privacy.moment_sensitivity` the svec of any two records are at
-    most :math:`\Delta = \sqrt2(K^2 + Q^2 + W^2)` apart (with :math:`W^2 \le K^2 + Q^2`). The report is
+    The record first becomes an integer vector V, with :math:`\|V_x\| \le Q = 2^8` and :math:`|V_y| \le W` for each of k
+    responses, checked in integers. Its products are exact, and by :func:`skldp.privacy.moment_sensitivity` the svec of
+    any two records are at most :math:`\Delta = \sqrt2(K^2 + Q^2 + kW^2)` apart (for k = 1 with
+    :math:`W^2 \le K^2 + Q^2`). The report is
     :math:`\mathrm{clamp}(V_iV_j + \mathrm{rint}(s_{ij}n))` with :math:`s_{ii} = s` and
     :math:`s_{ij} = s/\sqrt2`: isotropic noise of standard deviation s in svec coordinates. Rounding, clamping and
     float errors are accounted for as in :class:`Gaussian`.
@@ -285,7 +300,7 @@ class GaussianMoments(MomentMechanism):
     def sensitivity(self):
         """L2 sensitivity of the products in svec coordinates, in grid units."""
         w, kappa = self.y_weight * MOMENT_RADIUS, self.intercept_weight * MOMENT_RADIUS
-        return moment_sensitivity(MOMENT_RADIUS, w, 1.0, kappa)
+        return moment_sensitivity(MOMENT_RADIUS, w, 1.0, kappa, self.n_responses)
 
     @cached_property
     def _slack(self):
@@ -324,13 +339,14 @@ class GaussianMoments(MomentMechanism):
         return self.scale**2 / MOMENT_RADIUS**4
 
     def encode(self, x: Any) -> np.ndarray:
-        """Encode records, shape (n, n_features + 1), as integer vectors V."""
-        x = check_width(x, self.n_features + 1)
+        """Encode records, shape (n, n_features + k), as integer vectors V."""
+        x = check_width(x, self.n_features + self.n_responses)
+        vector, responses = self._parts
         codes = np.empty((len(x), self.order), dtype=np.int64)
         with np.errstate(all="ignore"):
             codes[:, 0] = round(self.intercept_weight * MOMENT_RADIUS)
-            codes[:, -1] = np.rint(self._response(x) * round(self.y_weight * MOMENT_RADIUS))
-            codes[:, self.order - 1 - self.n_features:-1] = encode_ball(x[:, :-1], 1.0, MOMENT_RADIUS)
+            codes[:, responses] = np.rint(self._response(x) * round(self.y_weight * MOMENT_RADIUS))
+            codes[:, vector] = encode_ball(x[:, :self.n_features], 1.0, MOMENT_RADIUS)
         return codes
 
     def _draw(self, codes, source):

@@ -76,7 +76,8 @@ def ball_sensitivity(norm: float) -> float:
     return 2 * check_positive(norm, "norm")
 
 
-def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, intercept_weight: float = 0.0) -> float:
+def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, intercept_weight: float = 0.0,
+                       n_responses: int = 1) -> float:
     r"""L2 sensitivity of svec(v v') for v = (intercept_weight, x, y_weight * y).
 
     Parameters
@@ -84,11 +85,13 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     norm : float
         Public bound R on the Euclidean norm of x.
     y_bound : float
-        Public bound R_y on abs(y).
+        Public bound R_y on abs(y), of each response.
     y_weight : float, default=1.0
-        Weight w of y in the report.
+        Weight w of y in the report, of each response.
     intercept_weight : float, default=0.0
         The constant entry kappa; 0 without an intercept.
+    n_responses : int, default=1
+        Number k of entries of y.
 
     Returns
     -------
@@ -105,15 +108,26 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     :math:`\kappa` is far above R and :math:`wR_y` it can be arbitrarily too large; such a :math:`\kappa` is never a
     good choice.
 
+    *Several responses.* For :math:`y \in [-R_y, R_y]^k` with k > 1, any two records have
+    :math:`\|\tilde v\|^2 \le A + kw^2R_y^2`, so (*) without its last term gives
+    :math:`\sqrt2(R^2 + \kappa^2 + kw^2R_y^2)` for all weights: the same formula with :math:`R_y^2` replaced by the sum
+    over the responses. Records at the corners are orthogonal, and attain it, if :math:`\kappa^2 \le R^2` and x has at
+    least two coordinates: an even k allows responses that are orthogonal, and an odd one responses whose product is
+    :math:`\pm w^2R_y^2`, which the product of x and x' offsets if :math:`\kappa^2 + w^2R_y^2 \le R^2`.
+
     Examples
     --------
     >>> from skldp.privacy import moment_sensitivity
     >>> round(moment_sensitivity(1.0, 1.0) / 2**0.5, 12)
     2.0
+    >>> round(moment_sensitivity(1.0, 1.0, y_weight=0.5, n_responses=4) / 2**0.5, 12)
+    2.0
     """
     weight = check_positive(y_weight, "y_weight")
     kappa = check_nonnegative(intercept_weight, "intercept_weight")
     square = check_positive(norm, "norm") ** 2 + kappa**2
+    if check_integer(n_responses, "n_responses", 1) > 1:
+        return math.sqrt(2) * (square + n_responses * (weight * check_positive(y_bound, "y_bound")) ** 2)
     return math.sqrt(_largest_squared_distance(square, y_bound, 2 * weight**2, weight**4))
 
 
@@ -203,24 +217,26 @@ def paper_moment_bound(norm: float, y_bound: float, cross_weight: float = 1.0, s
 
 
 def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float = 1.0, intercept_weight: float = 0.0,
-                  recentre: bool = True) -> float:
+                  recentre: bool = True, n_responses: int = 1) -> float:
     r"""Radius of the smallest known ball that contains all moment encodings, for the sphere mechanism.
 
     The constant entry kappa^2 is not sent. With ``recentre`` the ball's centre is (R^2/d) I on the x x' block and
-    w^2 R_y^2 on the y y entry; otherwise it is the origin.
+    w^2 R_y^2 on the squares of the responses; otherwise it is the origin.
 
     Parameters
     ----------
     norm, y_bound : float
-        Public bounds R on the norm of x and R_y on abs(y).
+        Public bounds R on the norm of x and R_y on abs(y), of each response.
     n_features : int
         Number d of features.
     y_weight : float, default=1.0
-        Weight w of the response, as in :func:`moment_sensitivity`.
+        Weight w of each response, as in :func:`moment_sensitivity`.
     intercept_weight : float, default=0.0
         The constant entry kappa, as there.
     recentre : bool, default=True
         Whether the report is encoded as a deviation from the centre.
+    n_responses : int, default=1
+        Number k of responses.
 
     Returns
     -------
@@ -228,12 +244,14 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
 
     Notes
     -----
-    With :math:`u = \|x\|^2 \in [0, R^2]`, :math:`v = w^2y^2 \in [0, V]`, :math:`V = w^2R_y^2`, and the centre's entries
-    :math:`c_x`, :math:`c_y`, the squared distance to the centre is, by :math:`\|\tilde v\|^4` and expansion,
+    With :math:`u = \|x\|^2 \in [0, R^2]`, :math:`v = w^2\|y\|^2 \in [0, V]`, :math:`V = kw^2R_y^2`, and the centre's
+    entries :math:`c_x` and :math:`c_y = V/k`, the squared distance to the centre is, by :math:`\|\tilde v\|^4` and
+    expansion,
 
-    .. math:: (\kappa^2 + u + v)^2 - \kappa^4 - 2c_xu + d c_x^2 - 2c_yv + c_y^2 .
+    .. math:: (\kappa^2 + u + v)^2 - \kappa^4 - 2c_xu + d c_x^2 - 2c_yv + kc_y^2 .
 
-    It is convex in (u, v), so the maximum over the rectangle is at one of its four corners, each of which is attained.
+    It is convex in (u, v), so the maximum over the rectangle is at one of its four corners, each of which is attained:
+    v = V if all responses are at their bounds.
 
     Examples
     --------
@@ -243,13 +261,14 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
     >>> round((moment_radius(1.0, 1.0, 5, recentre=True) / 2) ** 2, 3)
     0.7
     """
-    max_u, max_v, kappa_square = _moment_maxima(norm, y_bound, n_features, y_weight, intercept_weight)
-    centre_x, centre_y = (max_u / n_features, max_v) if recentre else (0.0, 0.0)
+    max_u, square, kappa_square = _moment_maxima(norm, y_bound, n_features, y_weight, intercept_weight)
+    max_v = check_integer(n_responses, "n_responses", 1) * square
+    centre_x, centre_y = (max_u / n_features, square) if recentre else (0.0, 0.0)
     return math.sqrt(
         max(
             (kappa_square + u + v) ** 2 - kappa_square**2
             - 2 * centre_x * u + n_features * centre_x**2
-            - 2 * centre_y * v + centre_y**2
+            - 2 * centre_y * v + n_responses * centre_y**2
             for u in (0.0, max_u)
             for v in (0.0, max_v)
         )

@@ -110,9 +110,10 @@ class Client:
         record : scalar, array-like or dict
             One record: a value, a row, or a dict. The values of a dict are in the order of the columns, unless the
             protocol has a schema with their names. No value raises or warns.
-        y : scalar or None, default=None
-            Response, for the protocols that have one. It may also be the entry ``"y"`` of a dict, the only entry of a
-            dict that is not in the schema of the protocol, or the last entry of a list or array.
+        y : scalar, list or None, default=None
+            Response, for the protocols that have one; a list of several responses. It may also be the entry ``"y"`` of
+            a dict, the only entry of a dict that is not in the schema of the protocol, or the last entries of a list or
+            array.
 
         Returns
         -------
@@ -206,14 +207,15 @@ def _split_response(protocol, record, y):
     if isinstance(record, Mapping):
         columns = dict(record)
         if has_response and y is None and "y" in columns:
-            y = flat([columns.pop("y")])
+            y = columns.pop("y")
+            y = flat(y if protocol.n_responses > 1 and is_row(y) else [y])
         values = list(columns.values())
         # If all values are lists, they are rows of a table, whose shape is checked. A list among other values counts
         # as a missing value.
         return values if all(map(is_row, values)) else [flat(values)], y
     is_list = isinstance(record, (list, tuple)) or (isinstance(record, np.ndarray) and record.ndim == 1)
-    if has_response and y is None and is_list and len(record) == n_columns + 1:
-        return record[:-1], record[-1:]
+    if has_response and y is None and is_list and len(record) == n_columns + protocol.n_responses:
+        return record[:n_columns], record[n_columns:]
     return record, y
 
 

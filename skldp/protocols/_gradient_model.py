@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 
-from skldp._validation._limits import MAX_FEATURES, MAX_REPORTS
+from skldp._validation._limits import MAX_ENTRIES, MAX_REPORTS
 from skldp._validation._parameters import check_integer
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._description import parse
@@ -21,7 +21,8 @@ class GradientModel:
     round : int
         Number of rounds before this one.
     theta : tuple of float
-        Parameters in the scaled coordinates of :class:`GradientProtocol`, with that of the constant last.
+        Parameters in the scaled coordinates of :class:`GradientProtocol`, with that of the constant last; row after row
+        for the softmax.
 
     Examples
     --------
@@ -83,6 +84,6 @@ def _no_model():
 
 def _check_length(theta):
     """Raise an error for more parameters than any protocol has, before they become floats."""
-    if hasattr(theta, "__len__") and len(theta) > MAX_FEATURES + 1:
+    if hasattr(theta, "__len__") and len(theta) > MAX_ENTRIES:
         raise InvalidParameterError(f"The model has {len(theta)} parameters, but a protocol has at most "
-                                    f"{MAX_FEATURES} features and a constant. Ask the server for another.")
+                                    f"{MAX_ENTRIES}. Ask the server for another.")

@@ -1,5 +1,6 @@
 """Protocol for the gradient of each client's loss at a public model."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skldp._validation._door import as_column, as_float_table
-from skldp._validation._limits import MAX_FEATURES
+from skldp._validation._limits import MAX_ENTRIES, MAX_FEATURES
 from skldp._validation._parameters import check_choice, check_integer, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import BALL_RADIUS, encode_ball
@@ -38,10 +39,10 @@ class GradientProtocol(Protocol):
         Failure probability of a client; used by Gaussian noise, 0 for the sphere.
     data_norm : float, default=1.0
         Public radius R; records are clipped to the ball :math:`\|x\|_2 \le R`.
-    loss : {"logistic", "squared"}, default="logistic"
-        Loss of a client.
+    loss : {"logistic", "softmax", "squared"}, default="logistic"
+        Loss of a client; "softmax" is that of two or more labels.
     classes : tuple, default=(-1, 1)
-        The two public labels of the logistic loss, the negative one first.
+        The public labels: two of the logistic loss, the negative one first, or K of the softmax.
     bounds_y : tuple of float, default=(-1, 1)
         Public interval of the response of the squared loss; responses are clipped to it.
     mechanism : {"gaussian", "sphere"}, default="gaussian"
@@ -60,12 +61,17 @@ class GradientProtocol(Protocol):
     parameters :math:`\theta`, the losses are :math:`\log(1 + e^{-t\theta\cdot\tilde u})` with the label
     :math:`t = \pm 1`, and :math:`\frac12(\theta\cdot\tilde u - t)^2` with :math:`t = (y - c)/h`, c the midpoint and h
     half the width of ``bounds_y``. Without intercept c = 0 and h is the larger absolute bound, so that the model goes
-    through the origin on both scales. All are public constants.
+    through the origin on both scales. All are public constants. The softmax of K labels has a matrix of parameters
+    :math:`\theta`, one row for each of K - 1 orthonormal contrasts H of the labels, in the order of its rows, and the
+    loss :math:`-\log p_k` of label k with :math:`p = \mathrm{softmax}(H\theta\tilde u)`.
 
-    *Report.* The gradient, :math:`-t\,\sigma(-t\theta\cdot\tilde u)\tilde u` or
+    *Report.* The gradient, :math:`-t\,\sigma(-t\theta\cdot\tilde u)\tilde u`, :math:`H^T(p - e_k)\tilde u^T` or
     :math:`(\theta\cdot\tilde u - t)\tilde u`, is clipped to norm C, rounded to integers of norm at most :math:`2^{16}`
-    (checked in integers) and randomised. Any two clipped gradients are at most 2C apart for any model, so each report
-    is private against a server that chooses its models freely.
+    (checked in integers) and randomised. Any two clipped gradients are at most 2C apart for any model, by the triangle
+    inequality, so each report is private against a server that chooses its models freely. Before clipping, the norm is
+    at most :math:`\|\tilde u\|` for the logistic loss and below :math:`\sqrt2\|\tilde u\|` for the softmax, because
+    :math:`\|p - e_k\|^2 \le 2(1 - p_k)^2`; at the first model it is :math:`\sqrt{1 - 1/K}\|\tilde u\|`. Contrasts do
+    not change this norm, and save the noise of an entry that is always zero.
 
     *Records outside the domain.* No value raises: a missing feature becomes 0, a missing response becomes the midpoint
     of its bounds, and an unknown label has the gradient 0, which carries no information.
@@ -102,6 +108,10 @@ class GradientProtocol(Protocol):
         object.__setattr__(self, "clip_norm", check_positive(self.clip_norm, "clip_norm"))
         object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
+        if self.dimension > MAX_ENTRIES:
+            raise InvalidParameterError(f"n_features={self.n_features} and these classes mean a gradient of "
+                                        f"{self.dimension} entries, and a report may have {MAX_ENTRIES}. Send fewer "
+                                        "features, or merge classes.")
         randomizer = self.randomizer  # an impossible budget raises here, not on the first client
         object.__setattr__(self, "epsilon", randomizer.epsilon)
         object.__setattr__(self, "delta", randomizer.delta)
@@ -114,7 +124,12 @@ class GradientProtocol(Protocol):
     @property
     def dimension(self) -> int:
         """Number of entries of a gradient."""
-        return self.n_features + self.fit_intercept
+        return math.prod(self._shape)
+
+    @property
+    def _shape(self) -> tuple:
+        """Shape of the parameters: a row of coefficients, with the constant last, for each entry of a prediction."""
+        return (*LOSSES[self.loss].shape(self), self.n_features + self.fit_intercept)
 
     @cached_property
     def randomizer(self) -> Gaussian | Sphere:
@@ -129,7 +144,7 @@ class GradientProtocol(Protocol):
 
     @property
     def smoothness(self) -> float:
-        r"""Largest curvature of any client's loss: :math:`\|\tilde u\|^2`, a quarter of it for the logistic loss."""
+        r"""Largest curvature of any client's loss: :math:`\|\tilde u\|^2` times 1/4 (logistic), 1/2 (softmax) or 1."""
         return (1 + self.fit_intercept) * LOSSES[self.loss].curvature
 
     @cached_property
@@ -149,11 +164,11 @@ class GradientProtocol(Protocol):
 
     @property
     def labels(self) -> tuple | None:
-        """The two public labels of the logistic loss."""
+        """The public labels; None for the squared loss."""
         return self.classes
 
     def _features_of(self, width):
-        return width - self.width + self.n_features
+        return self.n_features + (width - self.width) // math.prod(self._shape[:-1])
 
     def start(self) -> GradientModel:
         """Return the model of the first round, with all parameters zero.
@@ -164,7 +179,7 @@ class GradientProtocol(Protocol):
         """
         return GradientModel(self.id, 0, (0.0,) * self.dimension)
 
-    def natural(self, theta: ArrayLike) -> tuple[np.ndarray, float]:
+    def natural(self, theta: ArrayLike) -> tuple[np.ndarray, float | np.ndarray]:
         """Return coefficients and intercept on the scale of the records, from parameters in scaled coordinates.
 
         Parameters
@@ -174,13 +189,14 @@ class GradientProtocol(Protocol):
 
         Returns
         -------
-        coef : ndarray of shape (n_features,)
-        intercept : float
+        coef : ndarray of shape (n_features,), or (n_classes, n_features) for the softmax
+        intercept : float, or ndarray of shape (n_classes,) for the softmax
         """
-        theta = np.asarray(theta, dtype=np.float64)
+        scores = LOSSES[self.loss].scores(np.asarray(theta, dtype=np.float64).reshape(self._shape))
         centre, scale = self.response_scale
-        intercept = centre + scale * theta[-1] if self.fit_intercept else 0.0
-        return theta[:self.n_features] * (scale / self.data_norm), float(intercept)
+        intercept = centre + scale * scores[..., -1] if self.fit_intercept else np.zeros(scores.shape[:-1])
+        coef = scores[..., :self.n_features] * (scale / self.data_norm)
+        return coef, intercept if intercept.ndim else float(intercept)
 
     def gradient(self, X: ArrayLike, y: ArrayLike, theta: ArrayLike) -> np.ndarray:
         """Gradients of the clients' losses before clipping and noise. They are private data.
@@ -268,12 +284,14 @@ class GradientProtocol(Protocol):
         return np.array(model.theta), model.round
 
     def _gradient(self, codes, target, theta):
-        u = np.ones((len(codes), self.dimension))
+        theta = theta.reshape(self._shape)
+        u = np.ones((len(codes), self._shape[-1]))
         np.divide(codes, BALL_RADIUS, out=u[:, :self.n_features])
         with np.errstate(all="ignore"):
-            prediction = np.clip(u @ theta, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
-            u *= LOSSES[self.loss].slope(target, prediction)[:, None]
-        return u
+            prediction = np.clip(u @ theta.T, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
+            slope = LOSSES[self.loss].slope(target, prediction)
+            products = slope[..., None] * np.expand_dims(u, tuple(range(1, slope.ndim)))
+        return products.reshape(len(u), self.dimension)
 
     def _valid_rows(self, reports):
         return self.randomizer.valid(reports)

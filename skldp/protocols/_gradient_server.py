@@ -213,13 +213,13 @@ class GradientServer:
         """
         return SCHEDULES[self.learning_rate](self, number, n_reports)
 
-    def result(self) -> tuple[np.ndarray, float]:
+    def result(self) -> tuple[np.ndarray, float | np.ndarray]:
         """Return coefficients and intercept on the scale of the records, of the current or the mean model.
 
         Returns
         -------
-        coef : ndarray of shape (n_features,)
-        intercept : float
+        coef : ndarray of shape (n_features,), or (n_classes, n_features) for the softmax
+        intercept : float, or ndarray of shape (n_classes,) for the softmax
         """
         return self.protocol.natural(self._mean_theta if self._n_averaged else self.theta)
 

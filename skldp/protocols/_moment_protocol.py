@@ -39,7 +39,8 @@ class _Moments(RegressionProtocol):
     def _reports(self):
         reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
         return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, y_weight=self.y_weight,
-                          intercept_weight=self.intercept_weight, labelled=self.labelled)
+                          intercept_weight=self.intercept_weight, labelled=self.labelled,
+                          n_responses=self.n_responses)
 
     @property
     def randomizer(self):
@@ -79,12 +80,12 @@ class MomentProtocol(BoundedProtocol, _Moments):
         Failure probability of a client; used by Gaussian noise, 0 for the sphere.
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of x; longer records are clipped to it.
-    bounds_y : tuple of float, default=(-1, 1)
-        Public interval of the response.
+    bounds_y : tuple of float or tuple of pairs, default=(-1, 1)
+        Public interval of the response; one pair for each of several responses, which then have one report.
     mechanism : {"sphere", "gaussian"}, default="sphere"
         How the moments are randomised.
     y_weight, intercept_weight : float, default=sqrt(1/2)
-        Weights of the response and of the constant, relative to x, which has length 1 at most. A larger weight means
+        Weights of each response and of the constant, relative to x, which has length 1 at most. A larger weight means
         less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
     n_features : int, default=1
         Length of x.
@@ -98,6 +99,9 @@ class MomentProtocol(BoundedProtocol, _Moments):
     >>> report = Protocol.from_json(protocol.to_json()).privatize([0.3, 0.4], 7.5)
     >>> report.shape, protocol.check(report)
     ((1, 10), array([ True]))
+    >>> both = MomentProtocol(epsilon=1.0, n_features=2, bounds_y=((0, 10), (-1, 1)), y_weight=0.5)
+    >>> both.privatize([0.3, 0.4], [7.5, 0.2]).shape
+    (1, 15)
     """
 
     def __post_init__(self):

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from skldp._validation._parameters import check_delta, check_epsilon, check_positive
+from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.protocols._possible_sums import as_python_ints, is_gram_matrix, within_box
@@ -48,6 +49,9 @@ class RecordProtocol(BoundedProtocol):
 
     def __post_init__(self):
         self._check_domain()
+        if self.n_responses > 1:
+            raise InvalidParameterError("Noisy records have one response. Send moments of several responses, or one of "
+                                        "them: give bounds_y one pair (lower, upper).")
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from skldp._validation._categories import category_codes, check_list
-from skldp._validation._door import as_column, as_float_table, as_floats, as_table
+from skldp._validation._door import as_column, as_float_table, as_floats, as_table, is_row
 from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
 from skldp._validation._parameters import check_bounds, check_integer, check_length, check_positive
 from skldp.exceptions import InvalidParameterError
@@ -72,6 +72,11 @@ class RegressionProtocol(Protocol):
         """Mechanism that randomises a record with its response, in public units."""
 
     @property
+    def n_responses(self) -> int:
+        """Number of responses of a record."""
+        return 1
+
+    @property
     @abstractmethod
     def has_intercept(self) -> bool:
         """Whether the reports can be used to estimate an intercept."""
@@ -90,7 +95,8 @@ class RegressionProtocol(Protocol):
         return self.randomizer.width
 
     def _features_of(self, width):
-        n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 3)  # no report is wider than (d + 2)(d + 3) / 2 + 1
+        # No report of k responses is wider than (d + k + 1)(d + k + 2) / 2 + 1.
+        n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 2 - self.n_responses)
         while n_features < min(width, MAX_FEATURES) and self._replace(n_features=n_features).width < width:
             n_features += 1
         return n_features
@@ -102,7 +108,7 @@ class RegressionProtocol(Protocol):
             X = self.data_norm * self.columns.encode(as_table(X, len(self.columns.names)))
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
-        return X, self._numbers(as_column(y, len(X)))
+        return X, self._numbers(as_column(y, len(X), self.n_responses))
 
     def _draw(self, X, y, random_state):
         """Draw reports in pieces, from one stream of noise that continues over all pieces."""
@@ -113,11 +119,11 @@ class RegressionProtocol(Protocol):
             yield self.randomizer.randomize(self._scaled(X[rows], y[rows], source), source)
 
     def _scaled(self, X, y, source):
-        """Rows (x, response) in public units, which the mechanism clips."""
-        rows = np.empty((len(X), self.n_features + 1))
+        """Rows (x, responses) in public units, which the mechanism clips."""
+        rows = np.empty((len(X), self.n_features + self.n_responses))
         with np.errstate(all="ignore"):
-            rows[:, :-1] = X / self.data_norm
-            rows[:, -1] = self._response(y, source)
+            rows[:, :self.n_features] = X / self.data_norm
+            rows[:, self.n_features:] = self._response(y, source).reshape(len(X), self.n_responses)
         return rows
 
     def _valid_rows(self, reports):
@@ -126,7 +132,7 @@ class RegressionProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedProtocol(RegressionProtocol):
-    """Protocol for a response in an interval.
+    """Protocol for a response in an interval, or for several responses, each in its own interval.
 
     The midpoint of ``bounds_y`` is subtracted from it, and it is divided by half their width. Without an intercept,
     nothing is subtracted and it is divided by the larger absolute bound.
@@ -136,24 +142,30 @@ class BoundedProtocol(RegressionProtocol):
 
     def _check_domain(self):
         self._check_vector()
-        object.__setattr__(self, "bounds_y", check_bounds(self.bounds_y, "bounds_y"))
+        object.__setattr__(self, "bounds_y", check_response_bounds(self.bounds_y))
 
     @property
-    def y_offset(self) -> float:
-        """Number subtracted from the response: the midpoint of its bounds, 0 without an intercept."""
-        return self.bounds_y[0] + (self.bounds_y[1] - self.bounds_y[0]) / 2 if self.has_intercept else 0.0
+    def n_responses(self) -> int:
+        """Number of responses of a record: one for each pair of bounds."""
+        return n_pairs(self.bounds_y)
 
     @property
-    def y_scale(self) -> float:
-        """Number by which the response is divided, so that it lies in [-1, 1]."""
-        lower, upper = self.bounds_y
-        return (upper - lower) / 2 if self.has_intercept else max(abs(lower), abs(upper))
+    def y_offset(self) -> float | np.ndarray:
+        """Number subtracted from each response: the midpoint of its bounds, 0 without an intercept."""
+        lower, upper = np.transpose(self.bounds_y)
+        return _plain_number(lower + (upper - lower) / 2 if self.has_intercept else np.zeros_like(lower))
+
+    @property
+    def y_scale(self) -> float | np.ndarray:
+        """Number by which each response is divided, so that it lies in [-1, 1]."""
+        lower, upper = np.transpose(self.bounds_y)
+        return _plain_number((upper - lower) / 2 if self.has_intercept else np.maximum(abs(lower), abs(upper)))
 
     def _numbers(self, y):
         return as_floats(y)
 
     def _response(self, y, source):
-        return (np.clip(y, *self.bounds_y) - self.y_offset) / self.y_scale
+        return (np.clip(y, *np.transpose(self.bounds_y)) - self.y_offset) / self.y_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +202,25 @@ class LabelledProtocol(RegressionProtocol):
         # An unknown label becomes -1 or 1 at random. One word is drawn for every record, known or not.
         coin = np.where(source.words(len(y)) >> np.uint64(63), 1.0, -1.0)
         return np.where(np.isnan(y), coin, y)
+
+
+def check_response_bounds(bounds):
+    """Return one pair of bounds, or a tuple of pairs for several responses."""
+    if not isinstance(bounds, (list, tuple, np.ndarray)) or len(bounds) == 0 or not all(map(is_row, bounds)):
+        return check_bounds(bounds, "bounds_y")
+    check_length(bounds, "bounds_y", MAX_FEATURES)
+    pairs = tuple(check_bounds(pair, "bounds_y") for pair in bounds)
+    return pairs if len(pairs) > 1 else pairs[0]
+
+
+def n_pairs(bounds):
+    """Return the number of pairs in checked bounds of responses."""
+    return len(bounds) if isinstance(bounds[0], tuple) else 1
+
+
+def _plain_number(value):
+    """Return an array of several numbers as it is, and a single one as a float."""
+    return value if value.ndim else float(value)
 
 
 def _two_labels(labels):

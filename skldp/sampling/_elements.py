@@ -5,6 +5,7 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError
 
 LONGEST = 64  # elements of a parameter that a summary shows unasked
+_BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
 
 
 def axis_labels(draws, names):
@@ -28,8 +29,14 @@ def axis_labels(draws, names):
     {'coef': (('age', 'height'),), 'density': (('0', '1', '2'), ('age', 'height'))}
     """
     names = tuple(", ".join(map(str, np.atleast_1d(name).tolist())) for name in names)
-    return {name: tuple(names if length == len(names) else _numbers(length) for length in values.shape[2:])
-            for name, values in draws.items()}
+    return {name: tuple(names if length == len(names) and place >= _n_numbered(name, values) else _numbers(length)
+                        for place, length in enumerate(values.shape[2:])) for name, values in draws.items()}
+
+
+def _n_numbered(name, draws):
+    """Return the number of axes of a parameter that are responses or classes, which come first and have numbers."""
+    n_axes = draws.ndim - 2
+    return n_axes if name in _BY_RESPONSE else n_axes - 1 if name == "coef" else 0
 
 
 def element_labels(axes):

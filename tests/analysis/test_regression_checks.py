@@ -1,5 +1,6 @@
 """Warnings of the regressions: when they must be raised, and how often they are raised without reason."""
 
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from skldp.analysis._regression_checks import (
     mean_squares,
     reports_for_half_width,
     scale_doubts,
+    share_inside,
     variance_inflation,
 )
 from skldp.exceptions import FewReportsWarning, ScaleWarning, StatisticalWarning
@@ -103,8 +105,8 @@ def test_mean_squares_are_unbiased_with_these_standard_errors(name):
     y = response(model, y)
     found = []
     for _ in range(200):
-        x_pair, y_pair = mean_squares(model.aggregate(protocol.privatize(X, y)))
-        found.append([x_pair, y_pair or x_pair])
+        x_pair, y_pairs = mean_squares(model.aggregate(protocol.privatize(X, y)))
+        found.append([x_pair, *(y_pairs or [x_pair])])
     values, errors = np.array(found)[..., 0], np.array(found)[..., 1]
     shrink = np.minimum(1, 1 / np.linalg.norm(X, axis=1))
     truth = [np.mean((np.linalg.norm(X, axis=1) * shrink) ** 2)] * 2
@@ -113,6 +115,19 @@ def test_mean_squares_are_unbiased_with_these_standard_errors(name):
     assert (np.abs(values.mean(axis=0) - truth) < 4 * errors[0] / np.sqrt(200) + 0.01).all()
     assert (values.std(axis=0) < 1.2 * errors[0]).all()
     assert (values.std(axis=0) > 0.8 * errors[0]).all() or "records" in name  # an upper bound for records
+
+
+def test_the_cost_of_clipping_is_named():
+    """Responses five times as wide as their bounds: the warning's factor is that of the coefficients."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(scale=0.3, size=(20_000, 2))
+    y = X @ [10.0, -10.0] + rng.normal(scale=6.0, size=20_000)
+    model = LDPBayesLinearRegression(epsilon=np.inf, inference="laplace", random_state=0)
+    text, = messages(caught(lambda: model.fit(X, y)), ScaleWarning)
+    factor = float(re.search(r"about ([\d.]+) times too small", text)[1])
+    assert np.mean(10.0 / np.abs(model.coef_)) == pytest.approx(factor, rel=0.1)
+    assert share_inside(np.mean(np.clip(y, -1, 1) ** 2)) == pytest.approx(np.mean(np.abs(y) < 1), abs=0.01)
+    assert share_inside(1.0) == share_inside(5.0) > 0 and share_inside(0.05) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_mean_squares_of_cohorts_are_pooled():

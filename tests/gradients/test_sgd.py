@@ -15,16 +15,23 @@ from skldp import BoundedScaler, LDPSGDClassifier, LDPSGDRegressor
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.gradients._base import automatic_group_size
 from skldp.protocols import GradientClient, GradientServer
+from skldp.protocols._gradient_losses import contrasts
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-0.5, 0.5, size=(8000, 3))
 LOGIT = 6 * X[:, 0] - 3 * X[:, 1] + 1
 LABELS = np.where(RNG.uniform(size=8000) < 1 / (1 + np.exp(-LOGIT)), "yes", "no")
+SCORES = X @ [[6, -4, 0], [-3, 3, 2], [0, 2, -3]] + [0.5, 0.0, 0.2]
+THREE = np.array(["a", "b", "c"])[(SCORES + RNG.gumbel(size=(8000, 3))).argmax(axis=1)]
 Y = 10 + 4 * X[:, 0] - 2 * X[:, 2] + 0.3 * RNG.normal(size=8000)
 
 
 def classifier(**parameters):
     return LDPSGDClassifier(**{"classes": ["no", "yes"], "random_state": 0, **parameters})
+
+
+def three_classes(**parameters):
+    return classifier(classes=["c", "a", "b"], **parameters)
 
 
 def regressor(**parameters):
@@ -68,7 +75,8 @@ def test_what_is_recorded(make, y, mechanism, delta):
     assert model.protocol_ == model.server_.protocol == make(mechanism=mechanism).protocol(3)
 
 
-@both
+@pytest.mark.parametrize("make, y", [(classifier, LABELS), (three_classes, THREE), (regressor, Y)],
+                         ids=["classifier", "three classes", "regressor"])
 def test_fit_is_the_deployment(make, y):
     """The same rounds by hand, with the objects of a deployment, give the same model."""
     model = make(group_size=2000, epsilon=np.inf).fit(X, y)
@@ -150,7 +158,7 @@ def test_one_feature(make, y, fit_intercept):
 def test_constant_labels_and_responses():
     model = classifier(epsilon=8.0, mechanism="sphere").fit(X, np.full(8000, "no"))
     assert (model.predict(X) == "no").all() and model.classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match="one class only. Pass classes="):
+    with pytest.raises(ValueError, match="one class only. Pass classes= with all"):
         LDPSGDClassifier().fit(X, np.full(8000, "no"))
     model = regressor(epsilon=8.0, mechanism="sphere").fit(X, np.full(8000, 12.0))
     assert model.predict(X).mean() == pytest.approx(12.0, abs=0.5)
@@ -167,14 +175,49 @@ def test_labels():
     assert set(classifier(classes=[1.5, 0.5]).fit(X, halves).predict(X)) <= {0.5, 1.5}
     with pytest.raises(ValueError, match="none of classes"):
         classifier(classes=["no", "maybe"]).fit(X, LABELS)
-    with pytest.raises(ValueError, match="Only binary classification"):
-        LDPSGDClassifier().fit(X[:3], [0, 1, 2])
+    with pytest.raises(ValueError, match="continuous"):
+        LDPSGDClassifier().fit(X[:3], [0.5, 1.5, 2.25])
     with pytest.raises(InvalidParameterError, match="two distinct labels"):
         classifier(classes=["no"]).fit(X, LABELS)
     with pytest.raises(InvalidParameterError, match="classes must be given"):
         LDPSGDClassifier().protocol(3)
     with pytest.raises(InvalidParameterError, match="have changed"):
         classifier().fit(X, LABELS).partial_fit(X, np.full(8000, "no"), classes=["no", "perhaps"])
+
+
+def test_three_classes_learn():
+    model = three_classes(epsilon=8.0, mechanism="sphere").fit(X, THREE)
+    assert model.coef_.shape == (3, 3) and model.intercept_.shape == (3,)
+    assert model.classes_.tolist() == ["a", "b", "c"] and model.protocol_.loss == "softmax"
+    probability = model.predict_proba(X)
+    assert probability.shape == model.decision_function(X).shape == (8000, 3)
+    assert np.allclose(probability.sum(axis=1), 1)
+    assert (model.classes_[probability.argmax(axis=1)] == model.predict(X)).all()
+    assert model.score(X, THREE) > 0.6 > np.mean(THREE == "c") + 0.15
+    with pytest.warns(PrivacyLeakWarning, match="Pass classes="):
+        read_off = LDPSGDClassifier(epsilon=8.0, mechanism="sphere", random_state=0).fit(X, THREE)
+    assert (read_off.coef_ == model.coef_).all()
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+
+
+def test_three_classes_without_noise_reach_the_minimum():
+    options = {"epsilon": np.inf, "learning_rate": "constant", "average": 2000, "group_size": 4, "clip_norm": 2.0}
+    model = three_classes(eta0=1.0, **options).fit(X, THREE)
+    exact = LogisticRegression(C=1e6, tol=1e-8).fit(X, THREE)
+    assert model.coef_ == pytest.approx(exact.coef_, abs=0.6)
+    assert np.abs(model.predict_proba(X) - exact.predict_proba(X)).mean() < 0.02
+    # Where the exact model is, the mean gradient vanishes.
+    rows = np.column_stack([exact.coef_, exact.intercept_])
+    theta = contrasts(3).T @ rows
+    assert np.abs(model.protocol_.gradient(X, THREE, theta.ravel()).mean(axis=0)).max() < 1e-4
+
+
+def test_labels_that_are_none_of_three():
+    with pytest.raises(ValueError, match="none of classes"):
+        three_classes().fit(X, np.where(THREE == "a", "d", THREE))
+    model = three_classes(mechanism="sphere").partial_fit(X, THREE)
+    with pytest.raises(InvalidParameterError, match="have changed"):
+        model.partial_fit(X, THREE, classes=["a", "b", "c", "d"])
 
 
 @both

@@ -45,6 +45,7 @@ class Scripted:
 
 def _pure():
     for epsilon in (0.3, 1.0, 4.0):
+        yield SphereMoments(epsilon=epsilon, n_features=1, n_responses=2), RECORDS
         yield Laplace(epsilon=epsilon, n_levels=64), VALUES
         yield Laplace(epsilon=epsilon), VALUES
         yield SquareWave(epsilon=epsilon, n_levels=32), VALUES
@@ -63,6 +64,7 @@ PURE = list(_pure())
 GAUSSIAN = [(Gaussian(epsilon=epsilon, delta=1e-5, n_features=3), VECTORS) for epsilon in (0.3, 1.0, 4.0)]
 GAUSSIAN_MOMENTS = [(GaussianMoments(epsilon=epsilon, delta=1e-5, n_features=2, **layout), RECORDS)
                     for epsilon in (0.3, 1.0, 4.0) for layout in LAYOUTS]
+GAUSSIAN_MOMENTS += [(GaussianMoments(epsilon=1.0, delta=1e-5, n_features=1, n_responses=2), RECORDS)]
 ALL = PURE + GAUSSIAN + GAUSSIAN_MOMENTS
 
 
@@ -87,8 +89,9 @@ def every_report(mechanism):
 def moments(mechanism, records):
     """Return the matrices v v' of records v = (kappa, x, w y), by definition."""
     records = np.asarray(records, dtype=float)
-    response = np.where(records[:, -1] < 0, -1.0, 1.0) if mechanism.labelled else records[:, -1]
-    columns = [records[:, :-1], mechanism.y_weight * response]
+    x, response = np.split(records, [mechanism.n_features], axis=1)
+    response = np.where(response < 0, -1.0, 1.0) if mechanism.labelled else response
+    columns = [x, mechanism.y_weight * response]
     if mechanism.intercept_weight:
         columns.insert(0, np.full(len(records), mechanism.intercept_weight))
     v = np.column_stack(columns)

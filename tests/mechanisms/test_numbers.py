@@ -37,9 +37,10 @@ HALF = math.sqrt(0.5)
     (Gaussian, {"epsilon": 1.0, "delta": 1e-5, "norm": 1.0, "n_features": 1}),
     (Sphere, {"epsilon": 1.0, "norm": 1.0, "n_features": 1}),
     (LabelledRecord, {"epsilon": 1.0, "delta": 1e-5, "n_features": 1, "budget_split": 0.5}),
-    (SphereMoments, {"epsilon": 1.0, "n_features": 1, "y_weight": HALF, "intercept_weight": HALF, "labelled": False}),
+    (SphereMoments, {"epsilon": 1.0, "n_features": 1, "y_weight": HALF, "intercept_weight": HALF, "labelled": False,
+                     "n_responses": 1}),
     (GaussianMoments, {"epsilon": 1.0, "n_features": 1, "y_weight": 181 / 256, "intercept_weight": 181 / 256,
-                       "labelled": False, "delta": 1e-5}),
+                       "labelled": False, "n_responses": 1, "delta": 1e-5}),
 ])
 def test_defaults(cls, expected):
     found = {field.name: getattr(cls(), field.name) for field in dataclasses.fields(cls)}

@@ -178,6 +178,25 @@ def _log_prior_of_frequencies(model, theta, density):
     return np.log(density(frequencies)) + stats.gamma(100).logpdf(total) + np.linalg.slogdet(jacobian)[1]
 
 
+def _responses_cases():
+    """Linear regressions of three responses of one record."""
+    rng, d, k = np.random.default_rng(2), 2, 3
+    X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
+    residuals = rng.multivariate_normal(np.zeros(k), [[0.01, 0.006, 0], [0.006, 0.01, 0], [0, 0, 0.02]], size=N_CLIENTS)
+    y = X @ [[0.5, 0.2, -0.4], [-0.3, 0.1, 0.3]] + 0.1 + residuals
+    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+        def make(n_clients, unit=1.0, kind=kind, weight=weight):
+            def protocol_of(unit):
+                return MomentProtocol(mechanism=kind, n_features=d, epsilon=4.0, data_norm=unit, y_weight=0.6,
+                                      bounds_y=((-unit, unit),) * k, **weight)
+
+            return LinearModel(aggregate_of(protocol_of, n_clients, unit, X, y))
+
+        yield Case(f"linear, {kind}, three responses", make,
+                   lambda model, theta: test_linear.PRIOR(model, theta[None])[0],
+                   {"coef": 0, "intercept": 1, "sigma": 1, "residual_correlation": 0, "covariance": 2, "x_mean": 1})
+
+
 def _regression_cases():
     rng, d = np.random.default_rng(2), 2
     X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
@@ -213,4 +232,4 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
-CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases()]
+CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases()]

@@ -80,6 +80,45 @@ def test_one_feature_has_a_close_upper_bound(kappa):
     assert 0.9 * declared <= found <= declared * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("norm, y_bound, y_weight, kappa", [
+    (1.0, 1.0, 0.4, 0.0), (1.0, 1.0, 0.4, 0.7), (2.0, 3.0, 0.3, 0.5), (1.0, 2.0, 1.0, 0.3)])
+def test_sensitivity_of_several_responses_is_not_exceeded_and_attained(norm, y_bound, y_weight, kappa, k):
+    """Corners of the box of responses, with the x that is best for each pair of corners, and random records."""
+    declared = moment_sensitivity(norm, y_bound, y_weight, kappa, k)
+    rng, weight = np.random.default_rng(0), y_weight * y_bound
+    corners = weight * rng.choice([-1.0, 1.0], size=(400, 2, k))
+    cosine = np.clip(-(kappa**2 + np.vecdot(corners[:, 0], corners[:, 1])) / norm**2, -1, 1)
+    x = norm * np.stack([np.stack([np.ones(400), np.zeros(400)], 1), np.stack([cosine, np.sqrt(1 - cosine**2)], 1)], 1)
+    best = between(svec(np.concatenate([np.full((400, 2, 1), kappa), x, corners], axis=-1)))
+    inside = rng.normal(size=(20_000, 2, 2))
+    inside *= norm * rng.uniform(size=(20_000, 2, 1)) / np.linalg.norm(inside, axis=2, keepdims=True)
+    y = weight * np.clip(rng.normal(scale=2, size=(20_000, 2, k)), -1, 1)
+    others = between(svec(np.concatenate([np.full((20_000, 2, 1), kappa), inside, y], axis=-1)))
+    assert max(best.max(), others.max()) <= declared * (1 + 1e-9)
+    if k % 2 == 0 and kappa <= norm or kappa**2 + weight**2 <= norm**2:
+        assert best.max() >= 0.9999 * declared
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("recentre", [False, True])
+@pytest.mark.parametrize("norm, y_bound, y_weight, kappa", SETTINGS)
+def test_radius_of_several_responses_is_attained_and_not_exceeded(norm, y_bound, y_weight, kappa, recentre, k):
+    rng, n, d = np.random.default_rng(1), 4000, 3
+    x = rng.normal(size=(n, d))
+    x *= norm * rng.choice([0.0, 0.3, 1.0, 1.0], size=(n, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+    y = y_bound * rng.choice([-1.0, -0.5, 0.0, 1.0], size=(n, k))
+    y[::2] = y_bound * rng.choice([-1.0, 1.0], size=(n // 2, k))
+    y[::3] = 0.0
+    v = np.column_stack([np.full(n, kappa), x, y_weight * y])
+    centre = np.append(np.full(d, norm**2 / d), np.full(k, (y_weight * y_bound) ** 2)) * recentre
+    deviation = v[:, :, None] * v[:, None, :] - np.diag(np.append(0.0, centre))
+    deviation[:, 0, 0] = 0.0
+    lengths = np.linalg.norm(deviation, axis=(1, 2))
+    declared = moment_radius(norm, y_bound, d, y_weight, kappa, recentre, k)
+    assert lengths.max() == pytest.approx(declared, rel=1e-12)
+
+
 def test_closed_form_inside_its_conditions():
     for norm, y_bound, y_weight, kappa in SETTINGS[:4]:
         total = norm**2 + kappa**2 + (y_weight * y_bound) ** 2

@@ -60,8 +60,9 @@ class Case:
         if issubclass(self.kind, (ValueProtocol, CategoryProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
-            return read_only(np.array(protocol.classes)[rng.integers(2, size=N_RECORDS)])
-        return read_only(rng.uniform(*protocol.bounds_y, size=N_RECORDS))
+            return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
+        bounds = np.transpose(protocol.bounds_y)
+        return read_only(rng.uniform(*bounds, size=(N_RECORDS, *bounds.shape[1:])))
 
     @cached_property
     def reports(self):
@@ -79,8 +80,12 @@ class Case:
         return self.protocol.aggregate(reports, on_invalid, **options)
 
     def responses(self, y):
-        """Return ``y``, or None for a protocol without responses."""
-        return None if self.y is None else y
+        """Return ``y``, in each column if there are several responses, or None for a protocol without responses."""
+        if self.y is None or self.y.ndim == 1:
+            return None if self.y is None else y
+        column = np.empty(np.size(y), dtype=object)
+        column[:] = np.atleast_1d(y)
+        return np.tile(column[:, None], self.y.shape[1])
 
     @cached_property
     def others(self):
@@ -128,6 +133,10 @@ CASES = {
     "subset of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2}),
     "randomised response of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "rr"}),
     "sphere moments": Case(MomentProtocol, {"n_features": 2, "bounds_y": (0, 10), "data_norm": 0.5}),
+    "sphere moments of three responses": Case(MomentProtocol, {"n_features": 2, "y_weight": 0.5,
+                                                               "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
+    "gaussian moments of two responses": Case(MomentProtocol, {"mechanism": "gaussian", "intercept_weight": 0.0,
+                                                               "bounds_y": ((0, 10), (-2, 1))}),
     "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
                                                              "y_weight": 0.9}),
     "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
@@ -147,6 +156,9 @@ CASES = {
     "logistic gradients": Case(GradientProtocol, {"n_features": 3}),
     "logistic gradients on the sphere": Case(GradientProtocol, {"n_features": 2, "classes": ("no", "yes"),
                                                                 "mechanism": "sphere", "data_norm": 2.0}),
+    "softmax gradients": Case(GradientProtocol, {"n_features": 3, "loss": "softmax", "classes": LETTERS[:3]}),
+    "softmax gradients on the sphere": Case(GradientProtocol, {"loss": "softmax", "classes": (1, 2, 4, 8),
+                                                               "mechanism": "sphere", "fit_intercept": False}),
     "squared gradients": Case(GradientProtocol, {"n_features": 3, "loss": "squared", "bounds_y": (0, 10)}),
     "squared gradients on the sphere": Case(GradientProtocol, {"loss": "squared", "mechanism": "sphere",
                                                                "fit_intercept": False, "clip_norm": 0.5}),
@@ -158,8 +170,8 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
-                       "squared gradients on the sphere", "one square wave of three", "one laplace of two",
-                       "one gaussian of five")}
+                       "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
+                       "one laplace of two", "one gaussian of five")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 

@@ -157,7 +157,7 @@ def test_reports_are_rows_of_integers_that_pass_the_check(case):
 @every
 def test_shapes_of_records(case):
     protocol = case.protocol
-    assert protocol.privatize(case.X[0], case.responses(case.y if case.y is None else case.y[0])).shape == (
+    assert protocol.privatize(case.X[0], None if case.y is None else case.y[0]).shape == (
         1, protocol.width), "a single record"
     assert protocol.privatize(case.X[0].tolist(), case.responses([1])).shape == (1, protocol.width)
     assert protocol.privatize(case.X[:0], case.responses([])).shape == (0, protocol.width)
@@ -165,13 +165,13 @@ def test_shapes_of_records(case):
         assert protocol.privatize(case.X[:, 0], case.y).shape == (N_RECORDS, protocol.width), "many values"
         assert protocol.privatize(case.X[0, 0], case.responses(1)).shape == (1, protocol.width), "a single value"
     frame = pd.DataFrame(case.X)
-    responses = case.responses(pd.Series(case.y))
+    responses = case.y if case.y is None else pd.DataFrame(case.y) if case.y.ndim == 2 else pd.Series(case.y)
     np.testing.assert_array_equal(simulate(protocol, frame, responses), case.reports)
     with pytest.raises(ValueError, match=rf"shape \(n, {protocol.n_features}\)"):
         protocol.privatize(np.zeros((2, protocol.n_features + 1)), case.responses([0, 0]))
     if case.y is not None:
         for y in ([0] * 3, [[0], [1]]):
-            with pytest.raises(ValueError, match="one response for each of the 2 records"):
+            with pytest.raises(ValueError, match="responses? for each of the 2 records"):
                 protocol.privatize(np.zeros((2, protocol.n_features)), y)
         with pytest.raises(ValueError, match=r"\by\b"):
             protocol.privatize(np.zeros((2, protocol.n_features)))
@@ -200,7 +200,8 @@ def test_private_values_never_raise_or_warn(case):
 
 @noisy
 def test_seeded_noise_depends_on_records_and_budget(case):
-    protocol, X, y = case.protocol, np.tile(case.X, (4, 1)), case.responses(np.tile(case.y, 4))
+    protocol, X = case.protocol, np.tile(case.X, (4, 1))
+    y = None if case.y is None else np.concatenate([case.y] * 4)
     with pytest.warns(SeededNoiseWarning, match="random_state=None"):
         reports = protocol.privatize(X, y, random_state=0)
     np.testing.assert_array_equal(simulate(protocol, X, y), reports)

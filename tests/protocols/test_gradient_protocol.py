@@ -21,6 +21,8 @@ PROTOCOLS = [
     GradientProtocol(n_features=3, loss="squared", bounds_y=(-3, 1), mechanism="sphere", fit_intercept=False),
     GradientProtocol(n_features=1, loss="squared", epsilon=4.0, mechanism="sphere", clip_norm=0.5),
     GradientProtocol(n_features=2, classes=("no", "yes"), epsilon=0.2, mechanism="sphere"),
+    GradientProtocol(n_features=3, loss="softmax", classes=("a", "b", "c"), data_norm=2.0),
+    GradientProtocol(n_features=2, loss="softmax", classes=(0, 1, 2, 5, 9), mechanism="sphere", fit_intercept=False),
 ]
 everyone = pytest.mark.parametrize(
     "protocol", PROTOCOLS, ids=lambda value: f"{value.loss}-{value.mechanism}-{value.n_features}")
@@ -30,8 +32,9 @@ HOSTILE = [math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, -0.0, 1.7976931
 def records(protocol, n=400, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, protocol.n_features))
-    if protocol.loss == "logistic":
-        return X, np.array(protocol.classes)[(X[:, 0] + rng.normal(size=n) > 0).astype(int)]
+    if protocol.classes is not None:
+        place = np.digitize(X[:, 0] + rng.normal(size=n), np.arange(len(protocol.classes) - 1))
+        return X, np.array(protocol.classes)[place]
     return X, rng.uniform(-4, 12, size=n)
 
 
@@ -42,7 +45,10 @@ def model(protocol, theta, number=3):
 def record_losses(protocol, X, y, theta):
     """Loss of each record by its formula, in natural coordinates; records are inside the domain."""
     coef, intercept = protocol.natural(theta)
-    score = X @ coef + intercept
+    score = X @ coef.T + intercept
+    if protocol.loss == "softmax":
+        own = score[np.arange(len(X)), np.searchsorted(protocol.classes, y)]
+        return np.log(np.exp(score).sum(axis=1)) - own
     if protocol.loss == "logistic":
         return np.logaddexp(0, -np.where(y == protocol.classes[1], 1, -1) * score)
     return ((score - y) / protocol.response_scale[1]) ** 2 / 2
@@ -69,7 +75,8 @@ def test_gradients_have_norm_at_most_one_in_integers(protocol, size):
     rng = np.random.default_rng(0)
     shape = (300, protocol.n_features)
     X = np.concatenate([rng.choice(HOSTILE, size=shape), rng.normal(size=shape)])
-    y = np.array([*HOSTILE, *(protocol.classes or protocol.bounds_y), None], dtype=object)[rng.integers(11, size=600)]
+    y = np.array([*HOSTILE, *(protocol.classes or protocol.bounds_y)[:2], None], dtype=object)
+    y = y[rng.integers(11, size=600)]
     theta = size * rng.normal(size=protocol.dimension)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -87,7 +94,45 @@ def test_the_declared_sensitivity_is_attained():
         assert np.linalg.norm(one - other) >= 0.9999 * 2 * BALL_RADIUS
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_the_gradient_of_the_softmax_is_within_its_bound(n_classes):
+    """The largest of 20,000 gradients, half of them at models that are certain and wrong, against the proof."""
+    protocol = GradientProtocol(n_features=2, loss="softmax", classes=tuple(range(n_classes)))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(n_classes, size=200)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    norms = [np.linalg.norm(protocol.gradient(X, y, size * rng.normal(size=protocol.dimension)), axis=1)
+             for size in np.repeat([1.0, 100.0], 50)]
+    assert 0.999 * 2 < np.max(norms) < 2 * (1 + 1e-4)  # the root of two times the length of (x, 1)
+    start = np.linalg.norm(protocol.gradient(X, y, np.zeros(protocol.dimension)), axis=1)
+    np.testing.assert_allclose(start, math.sqrt(2 * (1 - 1 / n_classes)), rtol=1e-4)
+
+
+def test_the_curvature_of_the_softmax_is_within_its_bound():
+    protocol = GradientProtocol(n_features=1, loss="softmax", classes=(0, 1, 2), fit_intercept=False)
+    moves, curvatures = 1e-5 * np.eye(2), []
+    # At (0, 30) two labels have probability 1/2.
+    for theta in [*np.random.default_rng(0).normal(scale=2, size=(300, 2)), np.array([0.0, 30.0])]:
+        ends = [[protocol.gradient([[1.0]], [0], theta + sign * move)[0] for sign in (1, -1)] for move in moves]
+        curvatures.append(np.linalg.eigvalsh([(high - low) / 2e-5 for high, low in ends])[-1])
+    assert protocol.smoothness == 0.5 and 0.4999 < max(curvatures) < 0.5001
+
+
+def test_the_softmax_of_two_labels_is_the_logistic_loss():
+    logistic = GradientProtocol(n_features=2)
+    softmax = GradientProtocol(n_features=2, loss="softmax")
+    X, y = records(logistic, n=50)
+    theta = np.array([0.3, -1.2, 0.5])
+    contrast = softmax.natural([0.0, 0.0, 1.0])[1]  # of the scores of both labels
+    same = theta / (contrast[1] - contrast[0])
+    np.testing.assert_allclose(softmax.gradient(X, y, same) / (contrast[1] - contrast[0]),
+                               logistic.gradient(X, y, theta), atol=1e-12)
+
+
 def test_unknown_labels_and_missing_responses():
+    softmax = GradientProtocol(n_features=2, loss="softmax", classes=("no", "yes", "maybe"))
+    gradients = softmax.gradient(np.full((5, 2), 0.5), ["yes", "maybe", "never", None, math.nan], np.zeros(6))
+    assert (gradients[:2] != 0).any(axis=1).all() and (gradients[2:] == 0).all()
     logistic = GradientProtocol(n_features=2, classes=("no", "yes"))
     X = np.full((5, 2), 0.5)
     gradients = logistic.gradient(X, ["yes", "no", "maybe", None, math.nan], np.zeros(3))
@@ -225,9 +270,14 @@ def test_audit_of_gaussian_noise_end_to_end():
 
 @pytest.mark.parametrize("changes, message", [
     ({"epsilon": 0}, "epsilon must be positive"), ({"delta": 2.0}, "delta must lie"),
-    ({"data_norm": None}, "data_norm must be given"), ({"loss": "hinge"}, 'loss must be one of "logistic", "squared"'),
+    ({"data_norm": None}, "data_norm must be given"),
+    ({"loss": "hinge"}, 'loss must be one of "logistic", "softmax", "squared"'),
     ({"mechanism": "laplace"}, 'mechanism must be one of "gaussian", "sphere"'),
     ({"clip_norm": 0}, "clip_norm must be"),
+    ({"loss": "softmax", "classes": (1,)}, "at least two distinct labels"),
+    ({"loss": "softmax", "classes": (1, [2])}, "classes must be"),
+    ({"loss": "softmax", "classes": None}, "must be given"),
+    ({"loss": "softmax", "classes": range(1000), "n_features": 4096}, "merge classes"),
     ({"classes": None}, "classes must be given"), ({"classes": (1, 2, 3)}, "two distinct labels"),
     ({"classes": (1, (2, 3))}, "two distinct labels"), ({"classes": (1, 1)}, "classes must be distinct"),
     ({"loss": "squared", "bounds_y": None}, "bounds_y must be given"),
@@ -236,6 +286,16 @@ def test_audit_of_gaussian_noise_end_to_end():
 def test_parameters_are_checked_at_once(changes, message):
     with pytest.raises(InvalidParameterError, match=message):
         GradientProtocol(**changes)
+
+
+def test_widths_of_the_softmax():
+    for mechanism, padding in (("gaussian", 0), ("sphere", 1)):
+        protocol = GradientProtocol(n_features=3, loss="softmax", classes=range(5), mechanism=mechanism)
+        assert protocol.dimension == 16 and protocol.width == 16 + padding
+        assert protocol.with_width(4 * 8 + padding).n_features == 7
+    coef, intercept = protocol.natural(np.arange(16.0))
+    assert coef.shape == (5, 3) and intercept.shape == (5,)
+    assert np.abs(coef.sum(axis=0)).max() < 1e-12 and abs(intercept.sum()) < 1e-12
 
 
 def test_models_survive_json_and_invalid_ones_are_refused():
@@ -311,10 +371,11 @@ def test_the_server_checks_its_parameters(changes, message):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "sphere"])
-def test_rounds_with_absent_and_hostile_clients(mechanism):
+@pytest.mark.parametrize("loss, classes", [("logistic", ("no", "yes")), ("softmax", ("no", "yes", "never"))])
+def test_rounds_with_absent_and_hostile_clients(loss, classes, mechanism):
     rng = np.random.default_rng(0)
     # The noise has no seed. At epsilon 20 every assertion below is five standard deviations from failing.
-    protocol = GradientProtocol(epsilon=20.0, mechanism=mechanism, n_features=2, classes=("no", "yes"))
+    protocol = GradientProtocol(epsilon=20.0, mechanism=mechanism, n_features=2, loss=loss, classes=classes)
     server, client = GradientServer(protocol, n_rounds=8), GradientClient(protocol.to_json())
     hostile = [None, "nonsense", [1.5, 2.5], [2**40] * protocol.width, [10**30] * protocol.width,
                np.full(protocol.width, 2**64 - 1, dtype=np.uint64), [1] * (protocol.width + 1), [[1, 2], [3]],
@@ -328,6 +389,9 @@ def test_rounds_with_absent_and_hostile_clients(mechanism):
         server.step([answers[i] for i in order], on_invalid="drop")
     assert server.n_rejected == 8 * len(hostile) and 8 * 200 < server.n_reports < 8 * 280
     coef, intercept = server.result()
+    if coef.ndim == 2:
+        assert intercept[2] < min(intercept[:2])  # a label that nobody has
+        coef, intercept = coef[1] - coef[0], intercept[1] - intercept[0]
     assert coef[0] > 0.5 and coef[1] < -0.5 and abs(intercept) < 1
     assert len(server.loss_curve) == server.n_rounds_done == 8 and np.mean(server.loss_curve[2:]) < 0
 

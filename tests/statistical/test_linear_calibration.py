@@ -120,6 +120,52 @@ def unclipped(params):
     return (size < 0.2) & (np.abs(params["intercept"]) < LARGEST_INTERCEPT) & (explained + params["sigma"] ** 2 < 0.04)
 
 
+def responses_scores(n_fits, epsilon=20.0, break_model=lambda model: model):
+    """Scores of two lines, their residual scales and their residual correlation, from the default prior."""
+    d, k, scores = 1, 2, []
+    for seed in range(n_fits):
+        rng, keep = np.random.default_rng(seed), False
+        while not keep:
+            truth = {"covariance": draw_covariance(rng, d), "x_mean": draw_mean(rng, d),
+                     "intercept": rng.normal(size=k), "sigma": abs(rng.normal(scale=0.1, size=k)),
+                     "residual_correlation": np.eye(k)}
+            truth["residual_correlation"][[0, 1], [1, 0]] = rng.uniform(-1, 1)  # LKJ(1) of order two
+            truth["coef"] = np.array([draw_explained_coef(rng, truth["covariance"], 0.1) for _ in range(k)])
+            keep = all_unclipped({name: value[None] for name, value in truth.items()})[0]
+        X = rng.multivariate_normal(truth["x_mean"], truth["covariance"], 5000)
+        residual = np.outer(truth["sigma"], truth["sigma"]) * truth["residual_correlation"]
+        y = X @ truth["coef"].T + truth["intercept"] + rng.multivariate_normal(np.zeros(k), residual, 5000)
+        model = build(LDPBayesLinearRegression, epsilon=epsilon, random_state=seed, coef_scale=0.1, sigma_scale=0.1,
+                      **SAMPLING)
+        protocol = model._protocol(d, k)
+        target = model._models(protocol.aggregate(protocol._randomize(X, y, seed)))[0]
+        posterior = sample(break_model(target), seed=seed, inference=MCMC(**SAMPLING))
+        draws = {name: values.reshape(-1, *values.shape[2:]) for name, values in posterior.draws.items()}
+        kept, row = all_unclipped(draws), []
+        for name in ("coef", "intercept", "sigma", "residual_correlation"):
+            true, drawn = (values[..., 0, 1] if name == "residual_correlation" else values
+                           for values in (truth[name], draws[name][kept]))
+            row += np.ravel(ndtri(((drawn < true).sum(axis=0) + 0.5) / (kept.sum() + 1))).tolist()
+        scores.append(row)
+    return np.array(scores)
+
+
+def all_unclipped(params):
+    """Whether, for each draw, almost no record and none of the responses is clipped."""
+    lines = [{**params, **{name: params[name][:, place] for name in ("coef", "intercept", "sigma")}}
+             for place in range(params["sigma"].shape[1])]
+    return np.logical_and.reduce([unclipped(line) for line in lines])
+
+
+def test_several_responses_are_calibrated():
+    assert worst_p_value(responses_scores(N_FITS // 2)) > LEVEL
+
+
+def test_several_responses_with_a_quarter_of_the_noise_are_detected():
+    scores = responses_scores(N_FITS // 5, break_model=lambda model: half_the_noise(half_the_noise(model)))
+    assert worst_p_value(scores) < LEVEL
+
+
 def half_the_noise(model):
     """Return a wrong model, with half the noise variance."""
     for likelihood in model.likelihoods:

@@ -126,8 +126,7 @@ def _moments_outside(mechanism, mean):
     centre, radius = _moment_ball(mechanism)
     negative = np.minimum(np.linalg.eigvalsh(mechanism.matrix(mean)), 0.0)
     outside = [_length(mean - centre) - radius, _length(negative), (mean[:d].sum() - 1) / math.sqrt(d)]
-    if not mechanism.labelled:
-        outside.append(mean[d] - weight**2)
+    outside += (mean[d:mechanism.n_diagonal] - weight**2).tolist()
     return max(outside)
 
 
@@ -138,8 +137,8 @@ def _moment_ball(mechanism):
     centre[:mechanism.n_features] = 1 / mechanism.n_features
     if mechanism.labelled:
         return centre, labelled_moment_radius(1.0, mechanism.n_features, *weights)
-    centre[mechanism.n_features] = mechanism.y_weight**2
-    return centre, moment_radius(1.0, 1.0, mechanism.n_features, *weights)
+    centre[mechanism.n_features:mechanism.n_diagonal] = mechanism.y_weight**2
+    return centre, moment_radius(1.0, 1.0, mechanism.n_features, *weights, n_responses=mechanism.n_responses)
 
 
 def _length(vector):

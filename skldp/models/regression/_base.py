@@ -13,11 +13,14 @@ from skldp.models.regression._covariance import T_FREEDOM
 
 @dataclass(frozen=True)
 class Units:
-    """Divisors of x and y, and the offset subtracted from y, that convert records to public units."""
+    """Divisors of x and y, and the offset subtracted from y, that convert records to public units.
+
+    Those of y are arrays for several responses.
+    """
 
     x: float
-    y: float = 1.0
-    y_offset: float = 0.0
+    y: float | np.ndarray = 1.0
+    y_offset: float | np.ndarray = 0.0
 
 
 class RegressionModel(Model):
@@ -41,11 +44,13 @@ class RegressionModel(Model):
     def constrain(self, theta):
         """Return the natural parameters by name, in the units of the data."""
         point, units = self.coordinates.expand(theta), self.units
-        params = {"coef": point.coef * (units.y / units.x)}
+        params = {"coef": point.coef * np.expand_dims(units.y / units.x, -1)}
         if point.intercept is not None:
             params["intercept"] = units.y_offset + units.y * point.intercept
         if point.sigma is not None:
             params["sigma"] = units.y * point.sigma
+        if point.correlation is not None:
+            params["residual_correlation"] = point.correlation
         params["covariance"] = units.x**2 * point.covariance
         if point.x_mean is not None:
             params["x_mean"] = units.x * point.x_mean
@@ -60,7 +65,8 @@ class RegressionModel(Model):
         variances = np.diagonal(np.linalg.inv(inverse), axis1=1, axis2=2)
         if priors.learns_coef_scale:
             variances = T_FREEDOM / (T_FREEDOM - 2) * variances
-        return priors.coef_scale * units.y / units.x * np.sqrt(variances)
+        scales = np.reshape([line.priors.coef_scale for line in self.coordinates.lines], np.shape(units.y))
+        return np.multiply.outer(np.sqrt(variances), scales * units.y / units.x).swapaxes(1, -1)
 
     def log_density(self, theta):
         """Return the log-density of unconstrained parameters, shape (n_walkers,)."""

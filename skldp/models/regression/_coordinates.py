@@ -10,12 +10,15 @@ from skldp.models.regression._covariance import (
     CovarianceCoordinates,
     HalfNormalScales,
     LearnedScales,
+    UnitScales,
     matvec,
 )
-from skldp.models.regression._point import MEAN_SCALE, TINY, RegressionPoint
+from skldp.models.regression._line import TINY
+from skldp.models.regression._point import MEAN_SCALE, RegressionPoint
 
 # The density is set to zero beyond these: they keep diverging trajectories from overflow.
 _MAX_RESIDUAL, _MAX_LOG, _MAX_LOG_SCALE = 1e4, 30.0, 8.0
+RESIDUAL_ETA = 1.0  # of the LKJ prior of the correlations of residuals: all correlation matrices are equally likely
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class RegressionCoordinates:
 
     Parameters
     ----------
-    priors : Priors
-        Priors of all parameters.
+    priors : Priors, or list of Priors
+        Priors of all parameters; one for each of several responses.
     has_intercept : bool
         Whether there is an intercept, and a mean of x.
     reported : ReportedMoments
@@ -103,34 +106,31 @@ class RegressionCoordinates:
     negative a it gives small variances the tail of a normal distribution (``skldp.models._normal_tails``). Learned
     scales are coordinates as well: :math:`\log s`, and :math:`\log s_m` in prior standard deviations. The remaining
     ones are those of :class:`CovarianceCoordinates`.
+
+    *Several responses.* Each has its own line, with its own z, :math:`z_\alpha`, :math:`z_\sigma` and s, given the
+    same :math:`\Sigma` and m, and independent of the others in the prior. The residuals have the covariance
+    :math:`\sigma_i\sigma_jC_{ij}` with a correlation matrix C, whose coordinates are those of
+    :class:`CovarianceCoordinates` and whose prior is LKJ(1), the uniform distribution.
     """
 
     def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None):
-        self.priors, self.has_intercept, self.stretch = priors, bool(has_intercept), stretch
-        response = _clip(reported.mean[-1], reported.response_information)
-        self.response = response / slope  # y
-        self.cross = _clip(reported.second[:-1, -1], reported.cross_information) / slope  # b
-        self.centre = response if centre is None else centre  # mu
-        self.x_mean = _clip(reported.mean[:-1], reported.mean_information)
-        self.cross_information = slope**2 * reported.cross_information  # c^2
-        self.centre_information = slope**2 * reported.response_information
-        self.mean_information = reported.mean_information
-        self.variance = _clip(reported.covariance[-1, -1], reported.cross_information)  # V
-        self.line_information = 0.0
-        if priors.sigma_scale is not None:
-            information = 0.5 * reported.cross_information  # svec multiplies off the diagonal by the root of two
-            self.variance_error = (priors.sigma_scale**-4.0 + information) ** -0.5  # e
-            self.variance_share = self.variance_error**2 * information
-            self.line_information = self.variance_share / (max(self.variance, 0.0) + 2 * self.variance_error)  # u
-        self.n_features = d = len(self.cross)
-        covariance = reported.covariance[:-1, :-1]
-        self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), priors.lkj_eta,
+        every = [priors] if isinstance(priors, Priors) else list(priors)
+        self.priors, self.has_intercept = every[0], bool(has_intercept)
+        self.mean_scale, self.mean_information = self.priors.mean_scale, reported.mean_information
+        self.n_features = d = len(reported.mean) - len(every)
+        self.x_mean = _clip(reported.mean[:d], reported.mean_information)
+        self.lines = [LineCoordinates(one, reported, d + place, slope, centre, stretch)
+                      for place, one in enumerate(every)]
+        covariance, k = reported.covariance[:d, :d], len(every)
+        self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), self.priors.lkj_eta,
                                             pivot_order(covariance))
-        learns_mean_scale = self.has_intercept and priors.mean_scale is None
-        sizes = [d, self.matrix.n_params, d * self.has_intercept, int(self.has_intercept),
-                 int(priors.sigma_scale is not None), int(priors.learns_coef_scale), int(learns_mean_scale)]
+        self.correlations = CovarianceCoordinates(k, UnitScales(k), RESIDUAL_ETA)
+        learns_mean_scale = self.has_intercept and self.priors.mean_scale is None
+        sizes = [k * d, self.matrix.n_params, d * self.has_intercept, k * self.has_intercept,
+                 k * (self.priors.sigma_scale is not None), k * self.priors.learns_coef_scale, int(learns_mean_scale),
+                 self.correlations.n_params]
         self.limits = np.repeat([_MAX_RESIDUAL, _MAX_LOG, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_LOG_SCALE,
-                                 _MAX_LOG], sizes)
+                                 _MAX_LOG, _MAX_LOG], sizes)
         ends = np.cumsum(sizes).tolist()
         self.pieces, self.n_params = [slice(end - size, end) for end, size in zip(ends, sizes)], ends[-1]
 
@@ -149,7 +149,8 @@ class RegressionCoordinates:
     def convert(self, theta, other):
         """Return these coordinates of points in other coordinates of the same parameters."""
         point = other.expand(theta)
-        return self.of_parameters(point.coef, point.covariance, point.x_mean, point.intercept, point.sigma)
+        return self.of_parameters(point.coef, point.covariance, point.x_mean, point.intercept, point.sigma,
+                                  point.correlation)
 
     def start(self, covariance):
         """Return the coordinates of conditional means given a covariance of x, shape (n_params,)."""
@@ -157,31 +158,60 @@ class RegressionCoordinates:
         theta[self.pieces[1]] = self.matrix.coordinates(covariance[None])[0]
         return theta
 
-    def of_parameters(self, coef, covariance, x_mean=None, intercept=None, sigma=None):
+    def of_parameters(self, coef, covariance, x_mean=None, intercept=None, sigma=None, correlation=None):
         """Return the coordinates of given parameters, with the most likely values of learned scales."""
-        theta, priors = np.zeros((len(coef), self.n_params)), self.priors
-        z, matrix, mean, constant, residual, log_scale, mean_scale = self.pieces
+        theta, k = np.zeros((len(coef), self.n_params)), len(self.lines)
+        z, matrix, mean, constant, residual, log_scale, mean_scale, correlations = self.pieces
+        coef = coef.reshape(len(coef), k, self.n_features)
         theta[:, matrix] = self.matrix.coordinates(covariance)
-        if priors.learns_coef_scale:
-            explained = np.vecdot(coef, priors.explained_weight * matvec(covariance, coef) + priors.ridge * coef)
-            square = (T_FREEDOM + explained / priors.coef_scale**2) / (T_FREEDOM + self.n_features)
-            theta[:, log_scale] = 0.5 * np.log(square)[:, None]
+        if self.priors.learns_coef_scale:
+            theta[:, log_scale] = np.column_stack([line.log_scale(coef[:, place], covariance)
+                                                   for place, line in enumerate(self.lines)])
         if mean_scale.stop > mean_scale.start:
             size = np.sqrt(np.mean(x_mean**2, axis=1, keepdims=True) + MEAN_SCALE[0] ** 2 / 100)
             theta[:, mean_scale] = np.log(size / MEAN_SCALE[0]) / MEAN_SCALE[1]
         # Residuals of zero give the conditional means, from which the residuals follow.
         if self.has_intercept:
-            point = self.expand(theta)
-            theta[:, mean] = (x_mean - point.x_mean) * np.sqrt(point.mean_precision)
-        point = self.expand(theta)
-        theta[:, z] = point.residuals(coef)
+            vector = self.expand(theta).vector
+            theta[:, mean] = (x_mean - vector.x_mean) * np.sqrt(vector.mean_precision)
+        lines = self.expand(theta).lines
+        theta[:, z] = np.column_stack([line.residuals(coef[:, place]) for place, line in enumerate(lines)])
+        lines = self.expand(theta).lines
         if self.has_intercept:
-            point = self.expand(theta)
-            theta[:, constant] = ((intercept - point.intercept) * np.sqrt(point.intercept_precision))[:, None]
-        if priors.sigma_scale is not None:
-            argument = inverse_softplus(np.maximum(sigma**2, TINY) / self.variance_error)
-            theta[:, residual] = (unbend_negative(argument) - self.expand(theta).argument)[:, None]
+            found = np.column_stack([line.intercept for line in lines])
+            theta[:, constant] = (intercept.reshape(found.shape) - found) * np.sqrt(lines[0].intercept_precision)
+        if self.priors.sigma_scale is not None:
+            errors = np.array([line.variance_error for line in self.lines])
+            argument = inverse_softplus(np.maximum(sigma.reshape(len(coef), k) ** 2, TINY) / errors)
+            theta[:, residual] = unbend_negative(argument) - np.column_stack([line.argument for line in lines])
+        if correlation is not None:
+            theta[:, correlations] = self.correlations.coordinates(correlation)
         return theta
+
+
+class LineCoordinates:
+    """Numbers on which the coordinates of one line depend, from the moments of its response; see the class above."""
+
+    def __init__(self, priors, reported, place, slope=1.0, centre=None, stretch=None):
+        self.priors, self.stretch = priors, stretch
+        d = self.n_features = len(reported.mean) - reported.n_responses
+        response = _clip(reported.mean[place], reported.response_information)
+        self.response = response / slope  # y
+        self.cross = _clip(reported.second[:d, place], reported.cross_information) / slope  # b
+        self.centre = response if centre is None else centre  # mu
+        self.cross_information = slope**2 * reported.cross_information  # c^2
+        self.centre_information = slope**2 * reported.response_information
+        self.variance = _clip(reported.covariance[place, place], reported.cross_information)  # V
+        self.line_information = 0.0
+        if priors.sigma_scale is not None:
+            self.variance_error = (priors.sigma_scale**-4.0 + reported.square_information) ** -0.5  # e
+            self.variance_share = self.variance_error**2 * reported.square_information
+            self.line_information = self.variance_share / (max(self.variance, 0.0) + 2 * self.variance_error)  # u
+
+    def log_scale(self, coef, covariance):
+        """Return the most likely log s given coefficients and covariances of x."""
+        explained = np.vecdot(coef, self.priors.explained_weight * matvec(covariance, coef) + self.priors.ridge * coef)
+        return 0.5 * np.log((T_FREEDOM + explained / self.priors.coef_scale**2) / (T_FREEDOM + self.n_features))
 
 
 def _clip(moments, information):

@@ -154,6 +154,23 @@ class HalfNormalScales:
         return unbend_negative(log_scales - self.log_std)
 
 
+class UnitScales:
+    """Logarithms of scales that are all 1: those of a correlation matrix."""
+
+    n_params = 0
+
+    def __init__(self, n_features):
+        self.n_features = n_features
+
+    def expand(self, theta):
+        """Return log scales of zero for every walker."""
+        return ScalePoint(np.zeros((len(theta), self.n_features)), np.zeros(len(theta)), lambda by_log_scales: theta)
+
+    def coordinates(self, log_scales):
+        """Return no coordinates."""
+        return log_scales[:, :0]
+
+
 class LearnedScales:
     r"""Logarithms of scales with a common size and a spread that are learned from the reports.
 

@@ -16,6 +16,7 @@ from skldp.protocols._record_protocol import RecordProtocol
 __all__ = ["LinearModel"]
 
 _LIKELIHOODS: dict[type, Any] = {MomentProtocol: MomentLikelihood, RecordProtocol: RecordLikelihood}
+_LEAST_SIGMA = 1e-150  # keeps ratios of residual standard deviations finite
 _DEFAULTS = DefaultScales(explained=0.25, coef=0.5, intercept=1.0, sigma=0.5)
 
 
@@ -37,7 +38,9 @@ class LinearModel(RegressionModel):
     .. math:: \Psi = \begin{pmatrix}\Sigma & w\Sigma\theta\\ w\theta^T\Sigma & w^2(\theta^T\Sigma\theta + \sigma^2)
               \end{pmatrix}.
 
-    Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments.
+    Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments. With k responses
+    :math:`y = \alpha + Bx + N(0, S)`, and the blocks are :math:`w\Sigma B^T` and :math:`w^2(B\Sigma B^T + S)`, where
+    :math:`S_{ij} = \sigma_i\sigma_jC_{ij}` with the correlations C of the residuals.
 
     Examples
     --------
@@ -56,9 +59,12 @@ class LinearModel(RegressionModel):
         kind = _LIKELIHOODS[type(protocol)]
         likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         units = Units(protocol.data_norm, protocol.y_scale, protocol.y_offset)
-        priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, units.x, units.y)
+        prior = check_regression_prior(prior)
+        priors = [priors_in_public_units(prior, _DEFAULTS, protocol.n_features, units.x, y_unit)
+                  for y_unit in np.atleast_1d(units.y).tolist()]
         self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
-        self.reported = ReportedMoments.pooled([part.reported(self.y_weight) for part in likelihoods], self.n_features)
+        self.reported = ReportedMoments.pooled([part.reported(self.y_weight) for part in likelihoods], self.n_features,
+                                               protocol.n_responses)
         # E xy - E x E y is Sigma theta, and E y is the line at the mean of x.
         coordinates = RegressionCoordinates(priors, protocol.has_intercept, self.reported)
         super().__init__(likelihoods, coordinates, units)
@@ -69,49 +75,96 @@ class LinearModel(RegressionModel):
 
     def initial(self):
         """Return the conditional means given the reported covariance of x."""
-        return self.coordinates.start(self.reported.covariance[:-1, :-1])
+        return self.coordinates.start(self.reported.covariance[:self.n_features, :self.n_features])
 
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
-        joint, mean = self._joint(point), None
+        lines = Lines(point)
+        joint, mean = self._joint(lines), None
         if point.x_mean is not None:
-            response = point.intercept + np.vecdot(point.coef, point.x_mean)
-            mean = np.column_stack([point.x_mean, self.y_weight * response])
+            mean = np.concatenate([point.x_mean, self.y_weight * lines.response], axis=1)
         value = point.log_prior()
-        by_mean, by_joint = np.zeros((len(theta), self.n_features + 1)), np.zeros_like(joint)
+        by_mean, by_joint = np.zeros(joint.shape[:2]), np.zeros_like(joint)
         for part in self.likelihoods:
             part_value, part_by_mean, part_by_joint = part.value_and_gradients(mean, joint, with_gradient)
             value = value + part_value
             if with_gradient:
                 by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean
                 by_joint = by_joint + part_by_joint
-        return value, self._chain_rule(point, by_mean, by_joint) if with_gradient else None
+        return value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
 
-    def _joint(self, point):
+    def _joint(self, lines):
         """Return the covariance of (x, w y)."""
-        cov_xu = matvec(point.covariance, point.coef)
-        joint = np.empty((len(cov_xu), self.n_features + 1, self.n_features + 1))
-        joint[:, :-1, :-1] = point.covariance
-        joint[:, :-1, -1] = joint[:, -1, :-1] = self.y_weight * cov_xu
-        joint[:, -1, -1] = self.y_weight**2 * (np.vecdot(point.coef, cov_xu) + point.sigma**2)
+        d, w = self.n_features, self.y_weight
+        n, k = lines.coef.shape[:2]
+        joint = np.empty((n, d + k, d + k))
+        joint[:, :d, :d] = lines.covariance
+        joint[:, :d, d:] = w * lines.cov_xu
+        joint[:, d:, :d] = joint[:, :d, d:].swapaxes(1, 2)
+        joint[:, d:, d:] = w**2 * (lines.coef @ lines.cov_xu + lines.residual)
         return joint
 
-    def _chain_rule(self, point, by_mean, by_joint):
+    def _chain_rule(self, lines, by_mean, by_joint):
         r"""Return the gradient with respect to the coordinates.
 
         The arguments are the derivatives q and G with respect to the mean and the covariance of (x, w y); let
         :math:`g = wG_{xy}` and :math:`g_{yy} = w^2G_{yy}`.
         """
-        coef, w = point.coef, self.y_weight
-        by_square = w * w * by_joint[:, -1, -1]  # d sigma^2 = g_yy
-        square_coef = by_square[:, None] * coef  # g_yy theta
-        by_cov_xu = 2 * w * by_joint[:, :-1, -1] + square_coef  # 2 g + g_yy theta
-        by_coef = matvec(point.covariance, by_cov_xu + square_coef)  # d theta = 2 Sigma (g + g_yy theta)
-        # d Sigma = G_xx + g theta' + theta g' + g_yy theta theta', up to its antisymmetric part
-        by_covariance = by_joint[:, :-1, :-1] + by_cov_xu[:, :, None] * coef[:, None, :]
-        if point.x_mean is None:
-            return point.gradient(by_coef, by_covariance, by_sigma_square=by_square)
-        by_response = w * by_mean[:, -1]  # d alpha = w q_y
-        by_coef += by_response[:, None] * point.x_mean  # d theta += w q_y m
-        by_x_mean = by_mean[:, :-1] + by_response[:, None] * coef  # d m = q_x + w q_y theta
-        return point.gradient(by_coef, by_covariance, by_x_mean, by_response, by_square)
+        coef, d, w = lines.coef, self.n_features, self.y_weight
+        by_residual = w * w * by_joint[:, d:, d:]  # d S = g_yy
+        square_coef = coef.swapaxes(1, 2) @ by_residual  # B' g_yy
+        by_cov_xu = 2 * w * by_joint[:, :d, d:] + square_coef  # 2 g + B' g_yy
+        by_coef = (by_cov_xu + square_coef).swapaxes(1, 2) @ lines.covariance  # d B = 2 (g + B' g_yy)' Sigma
+        # d Sigma = G_xx + g B + B' g' + B' g_yy B, up to its antisymmetric part
+        by_covariance = by_joint[:, :d, :d] + by_cov_xu @ coef
+        by_x_mean = by_response = None
+        if lines.x_mean is not None:
+            by_response = w * by_mean[:, d:]  # d alpha = w q_y
+            by_coef += by_response[:, :, None] * lines.x_mean[:, None, :]  # d B += w q_y m'
+            by_x_mean = by_mean[:, :d] + (by_response[:, None, :] @ coef)[:, 0]  # d m = q_x + w B' q_y
+        return lines.gradient(by_coef, by_covariance, by_x_mean, by_response, by_residual)
+
+
+class Lines:
+    r"""Parameters of one or more lines with an axis for responses, also if there is only one.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_walkers, k, d)
+    cov_xu : ndarray of shape (n_walkers, d, k)
+        Covariance :math:`\Sigma B^T` of x and the lines.
+    response : ndarray of shape (n_walkers, k)
+        Mean response, with an intercept.
+    residual : ndarray of shape (n_walkers, k, k)
+        Covariance S of the residuals.
+    """
+
+    def __init__(self, point):
+        n, d = point.covariance.shape[:2]
+        self.point = point
+        self.covariance, self.x_mean = point.covariance, point.x_mean
+        self.coef = point.coef.reshape(n, -1, d)
+        self.cov_xu = point.covariance @ self.coef.swapaxes(1, 2)
+        self.sigma = point.sigma.reshape(n, -1)
+        self.correlation = np.ones((n, 1, 1)) if point.correlation is None else point.correlation
+        self.residual = self.sigma[:, :, None] * self.sigma[:, None, :] * self.correlation
+        if point.x_mean is not None:
+            self.response = point.intercept.reshape(n, -1) + matvec(self.coef, point.x_mean)
+
+    def gradient(self, by_coef, by_covariance, by_x_mean, by_intercept, by_residual):
+        r"""Return the gradient of the point, for derivatives with an axis for responses.
+
+        With :math:`S_{ij} = \sigma_i\sigma_jC_{ij}` the derivatives are
+        :math:`\sum_jG_{ij}C_{ij}\sigma_j/\sigma_i` with respect to :math:`\sigma_i^2`, and
+        :math:`\sigma_i\sigma_jG_{ij}` with respect to C.
+        """
+        ratio = self.sigma[:, None, :] / np.maximum(self.sigma, _LEAST_SIGMA)[:, :, None]
+        by_square = (by_residual * self.correlation * ratio).sum(axis=2)
+        by_correlation = self.sigma[:, :, None] * self.sigma[:, None, :] * by_residual
+        by_intercept = None if by_intercept is None else by_intercept.reshape(self._shape)
+        return self.point.gradient(by_coef.reshape(self.point.coef.shape), by_covariance, by_x_mean, by_intercept,
+                                   by_square.reshape(self._shape), by_correlation)
+
+    @property
+    def _shape(self):
+        return self.point.sigma.shape

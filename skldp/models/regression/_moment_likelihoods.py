@@ -40,6 +40,7 @@ class MomentLikelihood:
         self.mean = mechanism.matrix(protocol.mean_moments(tally))
         self.intercept_weight = mechanism.intercept_weight
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
+        self.n_responses = protocol.n_responses
 
     def reported(self, y_weight):
         """Return the estimated moments of (x, y)."""
@@ -48,7 +49,7 @@ class MomentLikelihood:
         information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
         mean = self.mean[0, 1:] / self.intercept_weight if shift else None
         return weighted_moments(mean, self.mean[shift:, shift:], y_weight, information,
-                                self.intercept_weight**2 * information)
+                                self.intercept_weight**2 * information, self.n_responses)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
         """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
@@ -147,12 +148,13 @@ class RecordLikelihood:
                                             covariance=covariance, with_gradients=with_gradients)
 
 
-def weighted_moments(mean, second, y_weight, information, mean_information):
+def weighted_moments(mean, second, y_weight, information, mean_information, n_responses=1):
     """Return moments of (x, y), given those of (x, wy) and the inverse variances of an entry of each."""
-    weights = np.append(np.ones(len(second) - 1), y_weight)
+    weights = np.append(np.ones(len(second) - n_responses), np.full(n_responses, y_weight))
     return ReportedMoments(np.zeros(len(second)) if mean is None else mean / weights,
                            second / np.outer(weights, weights), y_weight**2 * information,
-                           y_weight**2 * mean_information, mean_information)
+                           y_weight**2 * mean_information, mean_information,
+                           0.5 * y_weight**4 * information, n_responses)  # svec: half of that off the diagonal
 
 
 def gaussian_value_and_gradients(n_reports, first, second, noise, mean, covariance, with_gradients=True):

@@ -43,19 +43,23 @@ class Prior:
         return len(identity) * covariance + 0.01 * self.norm**2 * identity if self.explained else identity
 
     def logpdf(self, params, log_scale, log_mean_scale, log_spread):
-        """Log-density of (coef, log scales of x, correlations, mean, intercept, sigma, log s, log s_m, log spread)."""
-        coef, covariance = params["coef"], params["covariance"]
-        scales, d = np.sqrt(np.diag(covariance)), len(coef)
+        """Log-density of (coef, log scales of x, correlations, mean, intercept, sigma, log s, log s_m, log spread).
+
+        Several responses have independent coefficients, intercepts and sigmas, and residual correlations that are
+        uniform, which add nothing.
+        """
+        covariance = params["covariance"]
+        scales, d = np.sqrt(np.diag(covariance)), len(covariance)
         value = (self.eta - 1) * np.linalg.slogdet(covariance / np.outer(scales, scales))[1]
         value += self.log_scales(np.log(scales), log_spread)
-        width = (self.coef_scale * np.exp(log_scale)) ** 2
-        value += stats.multivariate_normal(np.zeros(d), width * np.linalg.inv(self.precision(covariance))).logpdf(coef)
-        if self.explained:
-            value += log_density_of_log_scale(log_scale)
+        for one, coef in zip(log_scale, np.atleast_2d(params["coef"])):
+            width = (self.coef_scale * np.exp(one)) ** 2
+            normal = stats.multivariate_normal(np.zeros(d), width * np.linalg.inv(self.precision(covariance)))
+            value += normal.logpdf(coef) + (log_density_of_log_scale(one) if self.explained else 0.0)
         if self.sigma_scale is not None:
-            value += stats.halfnorm(scale=self.sigma_scale).logpdf(params["sigma"])
+            value += stats.halfnorm(scale=self.sigma_scale).logpdf(params["sigma"]).sum()
         if "intercept" in params:
-            value += stats.norm(*self.intercept).logpdf(params["intercept"])
+            value += stats.norm(*self.intercept).logpdf(params["intercept"]).sum()
             value += stats.norm(0, np.exp(log_mean_scale)).logpdf(params["x_mean"]).sum()
             if self.mean_scale is None:
                 value += stats.norm(np.log(0.05 * self.norm), np.log(10) / 2).logpdf(log_mean_scale)
@@ -80,14 +84,15 @@ class Prior:
 
     def log_scales_of(self, params, theta):
         """Return log s, log s_m and the logarithm of the spread, which are coordinates if they are learned."""
-        n, d = theta.shape[1], params["coef"].shape[1]
+        k, d = _n_responses(params), params["coef"].shape[-1]
+        n = theta.shape[1] - k * (k - 1) // 2  # correlations of residuals are last
         scale, mean_scale, spread = self.learned(params)
-        log_scale, log_mean_scale = np.zeros(len(theta)), np.full(len(theta), np.log(self.mean_scale or 1.0))
+        log_scale, log_mean_scale = np.zeros((len(theta), k)), np.full(len(theta), np.log(self.mean_scale or 1.0))
         if scale:
-            log_scale = theta[:, n - 1 - mean_scale]
+            log_scale = theta[:, n - k - mean_scale:n - mean_scale]
         if mean_scale:
-            log_mean_scale = np.log(0.05 * self.norm) + np.log(10) / 2 * theta[:, -1]
-        return log_scale, log_mean_scale, theta[:, 2 * d] if spread else np.zeros(len(theta))
+            log_mean_scale = np.log(0.05 * self.norm) + np.log(10) / 2 * theta[:, n - 1]
+        return log_scale, log_mean_scale, theta[:, (k + 1) * d] if spread else np.zeros(len(theta))
 
     def natural(self, model, theta):
         """Log-density of the natural parameters at coordinates of a model."""
@@ -110,13 +115,19 @@ class Prior:
 
     def _flat(self, model, theta):
         params = model.constrain(theta)
-        covariance, d = params["covariance"], params["coef"].shape[1]
+        covariance, d = params["covariance"], params["coef"].shape[-1]
         logs = 0.5 * np.log(np.diagonal(covariance, axis1=1, axis2=2))
         below = np.tril_indices(d, -1)
         correlations = covariance[:, *below] * np.exp(-logs[:, below[0]] - logs[:, below[1]])
         rest = [params[name].reshape(len(theta), -1) for name in ("x_mean", "intercept", "sigma") if name in params]
-        scales = np.column_stack(self.log_scales_of(params, theta))
-        return np.column_stack([params["coef"], logs, correlations, *rest, scales[:, self.learned(params)]])
+        if "residual_correlation" in params:
+            rest.append(params["residual_correlation"][:, *np.tril_indices(_n_responses(params), -1)])
+        scales = [values for values, learned in zip(self.log_scales_of(params, theta), self.learned(params)) if learned]
+        return np.column_stack([params["coef"].reshape(len(theta), -1), logs, correlations, *rest, *scales])
+
+
+def _n_responses(params):
+    return params["coef"].shape[1] if params["coef"].ndim == 3 else 1
 
 
 def log_density_of_log_scale(log_scale):

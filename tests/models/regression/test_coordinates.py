@@ -40,7 +40,7 @@ def reported_moments(d, reports, intercept):
     y = x @ np.linspace(0.6, -0.4, d) + 0.1 * rng.normal(size=50)
     values = np.column_stack([x, y]) + 0.1 * intercept
     return ReportedMoments(values.mean(axis=0) * intercept, values.T @ values / 50, information, 1.4 * information,
-                           0.6 * information)
+                           0.6 * information, 0.5 * information)
 
 
 class Probe(RegressionModel):
@@ -182,7 +182,7 @@ def test_residual_variance_far_below_zero_has_a_density_and_a_gradient():
     place = probe.coordinates.pieces[4].start
     theta[:, place] = -29.0, -31.0, -100.0, -800.0
     value, gradient = probe._within_bounds(probe._evaluate, theta, True)
-    argument = probe.coordinates.expand(theta).argument
+    argument = probe.coordinates.expand(theta).lines[0].argument
     expected = -(argument**2) / 4 + np.log(-argument)
     np.testing.assert_allclose(np.diff(value), np.diff(expected), rtol=1e-4)
     np.testing.assert_allclose(gradient[:, place], -argument / 2 + 1 / argument, rtol=1e-4)
@@ -203,7 +203,7 @@ def test_coefficients_have_a_multivariate_t_distribution_given_the_covariance(d)
         theta[:, :d], theta[:, -1] = linalg.sqrtm(k) @ coef / width, grid
         # The Jacobian of z is that of the root of K / (gs)^2; the prior of the covariance is subtracted.
         values = probe.coordinates.expand(theta).log_prior() + 0.5 * np.linalg.slogdet(k)[1] - d * np.log(width[:, 0])
-        values -= probe.coordinates.expand(theta[:1]).matrix.log_prior()
+        values -= probe.coordinates.expand(theta[:1]).vector.matrix.log_prior()
         found.append(special.logsumexp(values))
         expected.append(stats.multivariate_t(np.zeros(d), 1.25**2 * np.linalg.inv(k), df=3).logpdf(coef))
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-6)
@@ -251,7 +251,7 @@ def test_conversion_takes_the_most_likely_scale_of_the_coefficients():
     theta = probe.coordinates.convert(points(probe), probe.coordinates)
     for row in theta:
         params = {name: values[0] for name, values in probe.constrain(row[None]).items()}
-        best, *others = [prior.logpdf(params, row[-1] + change, 0.0, row[6]) for change in (0.0, -0.01, 0.01)]
+        best, *others = [prior.logpdf(params, [row[-1] + change], 0.0, row[6]) for change in (0.0, -0.01, 0.01)]
         assert best > max(others)
 
 
@@ -435,6 +435,6 @@ def test_slope_and_centre_of_labels_by_simulation(size, constant):
     values = np.column_stack([x, y])
     reported = ReportedMoments(values.mean(axis=0), values.T @ values / n, 1e6, 1e6, 1e6)
     coordinates = logistic_coordinates(LabelMomentProtocol(n_features=2), True, "auto", reported)
-    cross = coordinates.cross - coordinates.response * mean
+    cross = coordinates.lines[0].cross - coordinates.lines[0].response * mean
     np.testing.assert_allclose(cross, root @ root.T @ coef, atol=0.03 * np.linalg.norm(root @ root.T @ coef) + 0.002)
-    assert coordinates.centre == pytest.approx(constant + coef @ mean, rel=0.05, abs=0.01)
+    assert coordinates.lines[0].centre == pytest.approx(constant + coef @ mean, rel=0.05, abs=0.01)

@@ -1,5 +1,6 @@
 """Log-density of linear regressions against brute force, Monte Carlo, quadrature and finite differences."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -44,9 +45,10 @@ def points(model, n=5, seed=0, size=0.4):
 class Point:
     """Parameters of a regression for one walker, in public units."""
 
-    def __init__(self, coef, sigma, covariance, x_mean=None, intercept=0.0):
+    def __init__(self, coef, sigma, covariance, x_mean=None, intercept=0.0, residual_correlation=1.0):
         self.coef, self.sigma, self.covariance, self.intercept = coef, sigma, covariance, intercept
-        self.mean = np.zeros(len(coef)) if x_mean is None else x_mean
+        self.mean = np.zeros(len(covariance)) if x_mean is None else x_mean
+        self.residual = np.atleast_2d(np.multiply.outer(sigma, sigma) * residual_correlation)
 
     @classmethod
     def at(cls, theta, model):
@@ -56,13 +58,10 @@ class Point:
 
     def joint(self, w):
         """Mean and covariance of (x, w y)."""
-        cross = self.covariance @ self.coef
-        d = len(cross)
-        covariance = np.empty((d + 1, d + 1))
-        covariance[:d, :d] = self.covariance
-        covariance[d, :d] = covariance[:d, d] = w * cross
-        covariance[d, d] = w**2 * (self.coef @ cross + self.sigma**2)
-        return np.append(self.mean, w * (self.intercept + self.coef @ self.mean)), covariance
+        coef = np.atleast_2d(self.coef)
+        cross = coef @ self.covariance
+        covariance = np.block([[self.covariance, w * cross.T], [w * cross, w**2 * (cross @ coef.T + self.residual)]])
+        return np.append(self.mean, w * (self.intercept + coef @ self.mean)), covariance
 
 
 def svec_moments(mean, covariance, places):
@@ -113,6 +112,51 @@ def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept
     theta = points(model)
     expected = PRIOR(model, theta) + [brute_force(point, aggregate) for point in Point.at(theta, model)]
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-7, atol=1e-7)
+
+
+def responses_aggregate(mechanism, d, k, intercept, n=400, **options):
+    rng = np.random.default_rng(d + k)
+    X = rng.normal(0.05, 0.4 / np.sqrt(d), size=(n, d))
+    y = X @ rng.uniform(-0.6, 0.6, size=(d, k)) + 0.1 + 0.1 * rng.normal(size=(n, k)) + 0.1 * rng.normal(size=(n, 1))
+    protocol = protocol_of(mechanism, d, intercept, bounds_y=tuple((-1, 1 + place) for place in range(k)), **options)
+    return protocol.aggregate(protocol._randomize(X, y, 0))
+
+
+@pytest.mark.parametrize("d, k", [(1, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+def test_moment_density_of_several_responses_is_the_full_gaussian_with_its_prior(mechanism, intercept, d, k):
+    aggregate = sum(responses_aggregate(mechanism, d, k, intercept, n, epsilon=epsilon, y_weight=0.5)
+                    for epsilon, n in ((1.0, 300), (8.0, 500)))
+    # Public units are those of the data if all bounds are -1 and 1.
+    aggregate = Aggregate({dataclasses.replace(protocol, bounds_y=((-1, 1),) * k): tally
+                           for protocol, tally in aggregate.parts.items()})
+    model = LinearModel(aggregate)
+    theta = points(model)
+    expected = PRIOR(model, theta) + [brute_force(point, aggregate) for point in Point.at(theta, model)]
+    np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("prior, epsilon, tolerance", [
+    ("auto", 5.0, 1e-5), (RegressionPrior.paper(), 5.0, 1e-5), ("auto", np.inf, 2e-3),
+    (RegressionPrior(coef_scale=0.3, sigma_scale=0.2), 20.0, 1e-5)])
+def test_gradient_of_several_responses_matches_finite_differences(intercept, prior, epsilon, tolerance):
+    model = LinearModel(responses_aggregate("sphere", 3, 3, intercept, 5000, epsilon=epsilon), prior)
+    theta = np.vstack([points(model, 3), points(model, 2, size=2.0)])
+    value, gradient = model.gradient(theta)
+    np.testing.assert_allclose(value, model.log_density(theta), rtol=1e-12)
+    numeric = differences(model.log_density, theta)
+    np.testing.assert_allclose(gradient, numeric, rtol=tolerance, atol=tolerance * np.abs(numeric).max())
+
+
+def test_priors_of_several_responses_are_in_the_units_of_each():
+    model = LinearModel(responses_aggregate("sphere", 2, 2, True), RegressionPrior(coef_scale=0.3, sigma_scale=0.2))
+    first, second = (line.priors for line in model.coordinates.lines)
+    assert (first.coef_scale, first.sigma_scale) == (0.3, 0.2)  # bounds of -1 and 1
+    assert (second.coef_scale, second.sigma_scale) == pytest.approx((0.2, 0.2 / 1.5))  # bounds of -1 and 2
+    width = model.prior_coef_std(np.eye(2)[None])
+    assert width.shape == (1, 2, 2) and width[0, 0] == pytest.approx(width[0, 1])
 
 
 @pytest.mark.parametrize("intercept", [True, False])
