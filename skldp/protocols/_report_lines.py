@@ -1,0 +1,145 @@
+"""Reports in text files, one on each line, as the pages of a survey send them: JSON lines and CSV."""
+
+import csv
+import io
+import re
+
+import numpy as np
+
+from skldp._validation._limits import MAX_LINE_LENGTH
+from skldp.exceptions import InvalidReportError
+from skldp.protocols._description import parse
+
+_COLUMNS = ("protocol", "submission", "report")
+_SUBMISSION = re.compile(r"[0-9a-f]{32}")
+_NO_SUBMISSION = bytes(16)  # of a line that is no report
+_BLOCK = 4096  # lines that become an array together
+# Entry of a row that stands for a line without a valid report. No honest report has it: bits are 0 or 1, and other
+# reports are far smaller in size.
+_IMPOSSIBLE_BIT, _IMPOSSIBLE = 255, -(2**62)
+_LARGEST = 2**62
+
+
+def read_lines(stream, protocol):
+    """Return the reports of a binary stream of lines, shape (n_lines, width).
+
+    A line that is no report under the protocol, or that repeats the submission of an earlier report, becomes a row
+    that no honest client could have sent. Lines are read one by one; blank lines are left out.
+    """
+    if protocol is None:
+        raise InvalidReportError("This is not a file of reports of skldp, or it has been cut short. If it has JSON lines "
+                                 "or CSV, pass the protocol, too: load_reports(file, protocol). They have only its id.")
+    lines = _lines(stream, _longest_line(protocol))
+    first = next(lines, b"")
+    fields_of = _csv_reader(first)
+    if fields_of is None:
+        fields_of, lines = _json_fields, _prepended(first, lines)
+    return _table(map(fields_of, lines), protocol)
+
+
+def _longest_line(protocol):
+    """Return the largest number of bytes of a line that is read: twice what an honest report can need, at least 1 KB."""
+    per_entry = 8 if protocol.sends_bits else 48
+    return min(MAX_LINE_LENGTH, 1024 + per_entry * protocol.width)
+
+
+def _lines(stream, longest):
+    """Yield lines without blank ones; a line that is too long is skipped unread, and yielded as None."""
+    while line := stream.readline(longest + 1):
+        if len(line) > longest and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(longest + 1)
+            yield None
+        elif line.strip():
+            yield line
+
+
+def _prepended(first, lines):
+    if first != b"":
+        yield first
+    yield from lines
+
+
+def _json_fields(line):
+    """Return protocol id, submission and report of a line of JSON, or None."""
+    try:
+        found = parse(line, "a report", ValueError)
+        return [found[name] for name in _COLUMNS]
+    except (KeyError, TypeError, ValueError):  # a line of None is too long
+        return None
+
+
+def _csv_reader(header):
+    """Return a function that reads lines of a CSV file with this header; None if it is none."""
+    names = _csv_cells(header)
+    if names is None or any(names.count(name) != 1 for name in _COLUMNS):
+        return None
+    places, n_cells = [names.index(name) for name in _COLUMNS], len(names)
+
+    def fields(line):
+        """Return protocol id, submission and report of a line, or None."""
+        cells = _csv_cells(line)
+        if cells is None or len(cells) != n_cells:
+            return None
+        name, submission, report = (cells[place] for place in places)
+        found = _json_fields(f'{{"protocol": "", "submission": "", "report": {report}}}')
+        return None if found is None else [name, submission, found[2]]
+
+    return fields
+
+
+def _csv_cells(line):
+    # Each line is read on its own, so that a quotation mark in a hostile line cannot swallow the lines after it.
+    try:
+        rows = list(csv.reader(io.StringIO(line.decode("utf-8-sig"), newline=""), strict=True))
+    except (AttributeError, UnicodeDecodeError, csv.Error):  # a line of None is too long
+        return None
+    return rows[0] if len(rows) == 1 else None
+
+
+def _table(fields, protocol):
+    """Return rows of reports, with impossible rows for lines that are no valid report or repeat a submission."""
+    name, blocks, submissions, block = protocol.id, [], bytearray(), []
+    impossible = _impossible_row(protocol)
+    for found in fields:
+        is_report = found is not None and _is_report(found, name, protocol)
+        block.append(found[2] if is_report else impossible)
+        submissions += bytes.fromhex(found[1]) if is_report else _NO_SUBMISSION
+        if len(block) == _BLOCK:
+            blocks.append(_rows(block, protocol))
+            block = []
+    table = np.concatenate([*blocks, _rows(block, protocol)])
+    table[~_first_submissions(protocol.check(table), submissions)] = impossible
+    return table
+
+
+def _impossible_row(protocol):
+    return [_IMPOSSIBLE_BIT if protocol.sends_bits else _IMPOSSIBLE] * protocol.width
+
+
+def _rows(block, protocol):
+    dtype = np.uint8 if protocol.sends_bits else np.int64
+    return np.array(block, dtype=dtype).reshape(len(block), protocol.width)
+
+
+def _is_report(fields, name, protocol):
+    """Whether fields have the right id, a submission, and as many integers of moderate size as a report has."""
+    found, submission, report = fields
+    if found != name or not isinstance(submission, str) or _SUBMISSION.fullmatch(submission) is None:
+        return False
+    if not isinstance(report, list) or len(report) != protocol.width or not all(type(entry) is int for entry in report):
+        return False
+    low, high = (0, 1) if protocol.sends_bits else (-_LARGEST, _LARGEST)
+    return low <= min(report) and max(report) <= high
+
+
+def _first_submissions(valid, submissions):
+    """Mask of the valid rows that are the first with their submission."""
+    ids = np.frombuffer(submissions, dtype="V16").view([("high", ">u8"), ("low", ">u8")])
+    places = np.flatnonzero(valid)
+    order = places[np.lexsort((places, ids["low"][places], ids["high"][places]))]
+    is_repeat = np.zeros(len(order), dtype=bool)
+    is_repeat[1:] = ids[order[1:]] == ids[order[:-1]]
+    first = valid.copy()
+    first[order[is_repeat]] = False
+    return first
