@@ -125,9 +125,13 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     if not hasattr(file, "read"):
         with open(file, "rb") as stream:  # a missing file raises FileNotFoundError
             return load_reports(stream, protocol)
-    if _is_text(file):
-        return read_lines(file, protocol), protocol
-    return _load_archive(file, protocol)
+    if not _is_text(file):
+        return _load_archive(file, protocol)
+    if protocol is None:
+        raise InvalidReportError("This is not a file of reports of skldp, or it has been cut short. If it has JSON "
+                                 "lines or CSV, pass the protocol, too: load_reports(file, protocol). They have only "
+                                 "its id.")
+    return read_lines(file, protocol), protocol
 
 
 def _is_text(file):

@@ -7,7 +7,6 @@ import re
 import numpy as np
 
 from skldp._validation._limits import MAX_LINE_LENGTH
-from skldp.exceptions import InvalidReportError
 from skldp.protocols._description import parse
 
 _COLUMNS = ("protocol", "submission", "report")
@@ -26,9 +25,6 @@ def read_lines(stream, protocol):
     A line that is no report under the protocol, or that repeats the submission of an earlier report, becomes a row
     that no honest client could have sent. Lines are read one by one; blank lines are left out.
     """
-    if protocol is None:
-        raise InvalidReportError("This is not a file of reports of skldp, or it has been cut short. If it has JSON lines "
-                                 "or CSV, pass the protocol, too: load_reports(file, protocol). They have only its id.")
     lines = _lines(stream, _longest_line(protocol))
     first = next(lines, b"")
     fields_of = _csv_reader(first)
@@ -38,7 +34,7 @@ def read_lines(stream, protocol):
 
 
 def _longest_line(protocol):
-    """Return the largest number of bytes of a line that is read: twice what an honest report can need, at least 1 KB."""
+    """Return the largest number of bytes of a line that is read: twice what an honest report needs, at least 1 KB."""
     per_entry = 8 if protocol.sends_bits else 48
     return min(MAX_LINE_LENGTH, 1024 + per_entry * protocol.width)
 
@@ -78,6 +74,8 @@ def _csv_reader(header):
 
     def fields(line):
         """Return protocol id, submission and report of a line, or None."""
+        if line is not None and line.startswith(b"{"):
+            return _json_fields(line)  # a hostile first line may look like a header of CSV
         cells = _csv_cells(line)
         if cells is None or len(cells) != n_cells:
             return None

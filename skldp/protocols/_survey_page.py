@@ -16,11 +16,11 @@ from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.protocols._atomic_files import write_atomically
 from skldp.protocols._description import describe, digest
+from skldp.protocols._survey_words import guarantee, number_text, promise
 
 MAX_QUESTIONS = 50
 MAX_OPTIONS = 1000  # of one question, and of their combinations: a longer list is no form
 _MAX_TEXT = 2000
-_LARGE = 4.0  # above it, somebody who wavers between two answers can become more than 98 % sure of one
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -41,9 +41,9 @@ def page_text(protocol, title, questions, submit):
     title = _check_text("Private survey" if title is None else title, "The title")
     parts = {
         "title": html.escape(title),
-        "promise": html.escape(_promise(submit)),
+        "promise": html.escape(promise(submit)),
         "leaves": "This is all that is sent:" if submit is not None else "This is the report, for you to pass on:",
-        "guarantee": "\n".join(f"<li>{html.escape(line)}</li>" for line in _guarantee(protocol, submit)),
+        "guarantee": "\n".join(f"<li>{html.escape(line)}</li>" for line in guarantee(protocol, submit)),
         # No part of the JSON can end the script element that contains it.
         "survey": json.dumps(survey, separators=(",", ":")).replace("<", "\\u003c"),
         "client": _data("client.js"),
@@ -106,11 +106,12 @@ def _subset(mechanism):
 
 
 # By exact class, as for protocols below: a subclass may draw its reports in another way.
-_INTEGERS = {SquareWave: _square_wave, RandomizedResponse: _bits, UnaryEncoding: _bits, SubsetSelection: _subset}
+_INTEGERS: dict = {SquareWave: _square_wave, RandomizedResponse: _bits, UnaryEncoding: _bits,
+                   SubsetSelection: _subset}
 
 
 def _ask_values(protocol):
-    bounds = [_number_text(bound) for bound in protocol.bounds]
+    bounds = [number_text(bound) for bound in protocol.bounds]
     return {"questions": [{"bounds": bounds}] * protocol.n_features}
 
 
@@ -138,11 +139,7 @@ def _without_labels(description):
 
 
 def _label(value):
-    return _check_text(_number_text(value) if isinstance(value, float) else str(value), "A category")
-
-
-def _number_text(value):
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return _check_text(number_text(value) if isinstance(value, float) else str(value), "A category")
 
 
 def _check_questions(questions, n_questions):
@@ -217,60 +214,3 @@ def _fill(template, parts, count=0):
 
 def _data(name):
     return (files("skldp") / "survey" / name).read_text(encoding="utf-8")
-
-
-def _promise(submit):
-    what = "sends only the result" if submit is not None else "shows you the result"
-    return f"Your answer stays on this device. This page mixes chance into it and {what}, the report."
-
-
-def _guarantee(protocol, submit):
-    """Return the guarantee in plain words."""
-    return [
-        f"Every possible report can come out whatever you answer. None is more than {_ratio(protocol.epsilon)} times as "
-        f"likely for one answer as for another (differential privacy with epsilon = {_number_text(protocol.epsilon)}).",
-        "Somebody who finds two answers equally likely, and then learns your report, can be at most "
-        f"{_percent(protocol.epsilon)} % sure of either.",
-        *_shares(protocol),
-        "One report says little about you. Many reports together show what people answer on the whole."
-        if protocol.epsilon <= _LARGE else
-        "This is a large epsilon: your report may say much about you. Answer only if you accept that.",
-        "The chance is drawn once. If you come back on this device you get the same report. If you answer on another "
-        "device, or take part in other surveys, more can be learned about you.",
-        "Whoever runs the receiving computer can see that you answered, when, and your network address."
-        if submit is not None else "This page sends nothing. You copy the report, and decide what becomes of it.",
-    ]
-
-
-def _shares(protocol):
-    """Return what several questions mean for the guarantee."""
-    n_questions = protocol.n_features
-    return [] if n_questions == 1 else [_SHARES[type(protocol).__name__](protocol, n_questions)]
-
-
-def _split(protocol, n_questions):
-    return (f"This holds for your {n_questions} answers together: each gets a share of the budget "
-            f"(epsilon = {protocol.randomizer.epsilon:.3g}).")
-
-
-def _sampled(protocol, n_questions):
-    return f"A coin chooses one of your {n_questions} answers, whatever they are. Only that one is used."
-
-
-def _joint(protocol, n_questions):
-    return f"This holds for your {n_questions} answers together: the page treats them as one."
-
-
-_SHARES = {"ValueProtocol": _split, "SampledValueProtocol": _sampled, "CategoryProtocol": _joint}
-
-
-def _ratio(epsilon):
-    """Return e^epsilon in words, rounded up."""
-    ratio = math.exp(epsilon)
-    return f"{math.ceil(ratio * 100) / 100:g}" if ratio < 1000 else f"{math.ceil(ratio):,}"
-
-
-def _percent(epsilon):
-    """Return the largest posterior probability of one of two answers, in percent, rounded up but below 100."""
-    digits = next(digits for digits in range(1, 12) if math.exp(epsilon) < 10 ** (digits + 2) / 2)
-    return f"{math.ceil(100 * 10**digits / (1 + math.exp(-epsilon))) / 10**digits:.{digits}f}"
