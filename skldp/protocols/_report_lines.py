@@ -133,6 +133,8 @@ def _is_report(fields, name, protocol):
 
 def _first_submissions(valid, submissions):
     """Mask of the valid rows that are the first with their submission."""
+    if np.count_nonzero(valid) < 2:
+        return valid
     ids = np.frombuffer(submissions, dtype="V16").view([("high", ">u8"), ("low", ">u8")])
     places = np.flatnonzero(valid)
     order = places[np.lexsort((places, ids["low"][places], ids["high"][places]))]

@@ -126,8 +126,8 @@ def _ask_category(protocol):
         raise InvalidParameterError("Two categories of this protocol look the same on a page, such as 1 and '1'. "
                                     "Rename one of them.")
     places = [{value: place for place, value in enumerate(column)} for column in options]
-    return {"questions": [{"options": column} for column in texts],
-            "records": [[place[value] for place, value in zip(places, row)] for row in rows]}
+    records = {"records": [[place[value] for place, value in zip(places, row)] for row in rows]}
+    return {"questions": [{"options": column} for column in texts], **(records if protocol.n_features > 1 else {})}
 
 
 _ASKED = {"ValueProtocol": _ask_values, "SampledValueProtocol": _ask_values, "CategoryProtocol": _ask_category}

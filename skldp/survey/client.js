@@ -137,6 +137,7 @@ const skldp = (() => {
   function read(text) {
     const survey = JSON.parse(text), entries = Object.entries(survey.integers);
     survey.integers = Object.fromEntries(entries.map(([name, value]) => [name, exact(value)]));
+    survey.records ??= survey.questions[0].options?.map((_, option) => [option]);
     return survey;
   }
 

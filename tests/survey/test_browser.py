@@ -156,6 +156,19 @@ def test_numbers_may_be_written_in_several_ways_and_are_clipped_visibly(visit):
         assert text_of(browser, "q0n") == f"Counts as {counted}"
 
 
+def test_an_answer_outside_the_range_is_drawn_only_if_it_is_confirmed(visit):
+    browser = visit(questions=ASKED)
+    for typed in ("1730", "17.3"):
+        answer(browser, typed)
+        assert "press the button again" in text_of(browser, "error") and stored(browser) == {}
+    at(browser, "draw").click()
+    assert text_of(browser, "became").startswith("Your answer 120 cm becomes") and text_of(browser, "error") == ""
+    browser = visit(questions=ASKED)
+    for typed in ("1730", "173"):
+        answer(browser, typed)
+    assert text_of(browser, "became").startswith("Your answer 173 cm becomes")
+
+
 def test_options_are_radio_buttons_or_a_list(visit):
     few = PROTOCOLS["randomised response"]
     browser = visit(few, "Which pet?")
@@ -182,12 +195,12 @@ def test_several_questions_share_the_budget_as_the_protocol_says(visit):
     report, shown = payload(browser)["report"], text_of(browser, "became")
     place = report[0]
     assert PROTOCOLS["sampled"].check([report]).all() and "Your other answers are not used." in shown
-    assert f"Your answer to question {place + 1} {7 + place} h becomes the number {report[place + 1]}." in shown
+    assert f"Your answer {7 + place} h to question {place + 1} becomes the number {report[place + 1]}." in shown
 
     browser = visit(PROTOCOLS["split"])
     answer(browser, "7", "8", "9")
     report, shown = payload(browser)["report"], text_of(browser, "became")
-    assert all(f"Your answer to question {place + 1} {7 + place} becomes the number {value}." in shown
+    assert all(f"Your answer {7 + place} to question {place + 1} becomes the number {value}." in shown
                for place, value in enumerate(report))
 
     rows = PROTOCOLS["subset of rows"]

@@ -23,7 +23,8 @@ EDGE_TEXTS = ["0", "-0", "+7", "12.", ".5", "1" * 40, "-" + "9" * 39, "0." + "0"
 def answers_of(protocol, rng, n_answers):
     """Records for Python, and the same as answers of a page: random ones, and the extremes."""
     if isinstance(protocol, CategoryProtocol):
-        records = survey_of(protocol)["records"]
+        survey = survey_of(protocol)
+        records = survey.get("records", [[code] for code in range(protocol.n_categories)])
         codes = [*range(min(len(records), 5)), len(records) - 1, *rng.integers(len(records), size=n_answers)]
         return [protocol.categories[code] for code in codes], [records[code] for code in codes]
     lower, upper = protocol.bounds
