@@ -213,4 +213,4 @@ def _fill(template, parts, count=0):
 
 
 def _data(name):
-    return (files("skldp") / "survey" / name).read_text(encoding="utf-8")
+    return (files("skldp.survey") / name).read_text(encoding="utf-8")
