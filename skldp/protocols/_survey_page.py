@@ -16,7 +16,7 @@ from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.protocols._atomic_files import write_atomically
 from skldp.protocols._description import describe, digest
-from skldp.protocols._survey_words import guarantee, number_text, promise
+from skldp.protocols._survey_words import details, guarantee, number_text, promise
 
 MAX_QUESTIONS = 50
 MAX_OPTIONS = 1000  # of one question, and of their combinations: a longer list is no form
@@ -43,7 +43,8 @@ def page_text(protocol, title, questions, submit):
         "title": html.escape(title),
         "promise": html.escape(promise(submit)),
         "leaves": "This is all that is sent:" if submit is not None else "This is the report, for you to pass on:",
-        "guarantee": "\n".join(f"<li>{html.escape(line)}</li>" for line in guarantee(protocol, submit)),
+        "guarantee": _items(guarantee(protocol, submit)),
+        "details": _items(details(protocol)),
         # No part of the JSON can end the script element that contains it.
         "survey": json.dumps(survey, separators=(",", ":")).replace("<", "\\u003c"),
         "client": _data("client.js"),
@@ -210,6 +211,10 @@ def _hash(text):
 def _fill(template, parts, count=0):
     """Replace the places of a template in one pass, so that no part is searched for places."""
     return _PLACE.sub(lambda place: parts.get(place[1], place[0]), template, count=count)
+
+
+def _items(sentences):
+    return "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
 
 
 def _data(name):

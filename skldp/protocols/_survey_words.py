@@ -17,21 +17,28 @@ def promise(submit):
 
 
 def guarantee(protocol, submit):
-    """Return the guarantee in plain words."""
+    """Return the guarantee in plain words, a list of sentences."""
     return [
-        f"Every possible report can come out whatever you answer. None is more than {_ratio(protocol.epsilon)} times "
-        "as likely for one answer as for another (differential privacy with epsilon = "
-        f"{number_text(protocol.epsilon)}).",
         "Somebody who finds two answers equally likely, and then learns your report, can be at most "
         f"{_percent(protocol.epsilon)} % sure of either.",
         *_shares(protocol),
         "One report says little about you. Many reports together show what people answer on the whole."
         if protocol.epsilon <= _LARGE else
         "This is a large epsilon: your report may say much about you. Answer only if you accept that.",
-        "The chance is drawn once. If you come back on this device you get the same report. If you answer on another "
-        "device, or take part in other surveys, more can be learned about you.",
         "Whoever runs the receiving computer can see that you answered, when, and your network address."
         if submit is not None else "This page sends nothing. You copy the report, and decide what becomes of it.",
+    ]
+
+
+def details(protocol):
+    """Return what else is good to know about the guarantee."""
+    return [
+        f"Every possible report can come out whatever you answer. None is more than {_ratio(protocol.epsilon)} times "
+        "as likely for one answer as for another. This is called local differential privacy, with epsilon = "
+        f"{number_text(protocol.epsilon)}.",
+        "The chance is drawn once. If you come back on this device you get the same report. If you answer on another "
+        "device, or take part in other surveys, more can be learned about you.",
+        "This browser keeps the report, so that it is not drawn twice. It does not keep your answer.",
     ]
 
 

@@ -298,7 +298,7 @@ def test_the_form_works_with_the_keyboard_alone(visit, browser):
     from selenium.webdriver import ActionChains, Keys
 
     visit(PROTOCOLS["randomised response"], "Which pet?")
-    ActionChains(browser).send_keys(Keys.TAB, Keys.SPACE, Keys.ARROW_DOWN, Keys.ENTER).perform()
+    ActionChains(browser).send_keys(Keys.TAB, Keys.TAB, Keys.SPACE, Keys.ARROW_DOWN, Keys.ENTER).perform()
     assert "Your answer \u201cdog\u201d becomes" in text_of(browser, "became")
     ActionChains(browser).send_keys(Keys.TAB, Keys.TAB, Keys.ENTER).perform()
     wait(lambda: "was sent" in text_of(browser, "status"))
