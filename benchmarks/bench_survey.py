@@ -195,8 +195,8 @@ def report_collector(folder, collector, protocol, load, n_first, answered, secon
     wrong = sum(load.answered.get(place) != expected[kind] for place, (kind, _) in enumerate(load.posts))
     sent = {kind: sum(one == kind for one, _ in load.posts) for kind in SHARES}
     lost = sum(json.loads(body)["submission"] not in stored for body in answered)
-    print(f"{len(load.posts):,} posts over {N_CONNECTIONS} connections, {len(load.posts) / seconds:.0f} a second; killed "
-          f"after {n_first:,} answers and started again")
+    print(f"{len(load.posts):,} posts over {N_CONNECTIONS} connections, {len(load.posts) / seconds:.0f} a second; "
+          f"killed after {n_first:,} answers and started again")
     print_table(["", "number"], [[name, str(number)] for name, number in [
         ["posts", len(load.posts)], ["posts with a wrong answer, or none", wrong],
         ["distinct honest submissions", sent["honest"]], ["stored", len(stored)],

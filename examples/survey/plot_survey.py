@@ -7,6 +7,8 @@ a page draws the noise on each person's own device, and only the noisy report is
 starts the collector of :ref:`sphx_glr_auto_examples_survey_collector.py` on this machine, lets 2,000 simulated browsers
 answer, and fits what arrives. It needs ``pip install "skldp[survey]"``. """
 
+# sphinx_gallery_thumbnail_path = "_static/survey_page.png"
+
 import http.client
 import json
 import secrets
@@ -23,7 +25,7 @@ import numpy as np
 from skldp import LDPGaussian, PosteriorDisplay
 from skldp.protocols import load_reports
 
-HERE = Path(__file__).parent
+HERE = Path(sys.argv[0]).parent  # where this script and the collector are
 folder = Path(tempfile.mkdtemp())
 
 # %%
@@ -89,7 +91,7 @@ with ThreadPoolExecutor(8) as pool:
     list(pool.map(browsers, np.array_split(answers, 8)))
 print(f"2,000 people answered in {time.perf_counter() - start:.1f} s.")
 collector.terminate()
-collector.wait()
+_ = collector.wait()
 
 # %%
 # Fit

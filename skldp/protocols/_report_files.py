@@ -100,8 +100,9 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     *Hostile lines.* A line that is too long, is not of this form, has the id of another protocol, has a report that no
     honest client could have sent, or has the submission id of an earlier line, becomes a row that no honest client
     could have sent. So ``fit_reports`` and ``aggregate`` raise an error with the numbers of these rows, or drop and
-    count them with ``on_invalid="drop"``. No line affects another one. Lines are read one by one; besides the rows,
-    the memory is 16 bytes for each.
+    count them with ``on_invalid="drop"``. Apart from repeats, no line affects another one. Repeats are found within one
+    file, so join the files of one survey first. Lines are read one by one; besides the rows, the memory is 16 bytes for
+    each.
 
     Examples
     --------

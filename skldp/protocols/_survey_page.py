@@ -48,6 +48,7 @@ def page_text(protocol, title, questions, submit):
         # No part of the JSON can end the script element that contains it.
         "survey": json.dumps(survey, separators=(",", ":")).replace("<", "\\u003c"),
         "client": _data("client.js"),
+        "form": _data("form.js"),
     }
     page = _fill(_data("page.html"), parts)
     return _fill(page, {"policy": _policy(page, submit)}, count=1)

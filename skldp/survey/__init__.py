@@ -1,1 +1,1 @@
-"""Data of the pages of surveys: the JavaScript client and the template that Protocol.to_html fills. No Python."""
+"""Data of the pages of surveys: a client in JavaScript, a form, and the template that Protocol.to_html fills."""

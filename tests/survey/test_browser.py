@@ -149,8 +149,9 @@ def test_what_is_no_number_is_explained_and_nothing_is_drawn(visit):
 
 def test_numbers_may_be_written_in_several_ways_and_are_clipped_visibly(visit):
     browser = visit(ValueProtocol(bounds=(-5, 5)), [("Where?", "m")])
-    for typed, counted in {" 2.5 ": "2.5 m.", "2,5": "2.5 m.", "\u22123": "-3 m.", "+4": "+4 m.", "1,2345": "1.2345 m.",
-                           "7": "5 m, the end of the range.", "-99": "-5 m, the end of the range."}.items():
+    for typed, counted in {" 2.5 ": "2.5 m.", "2,5": "2.5 m.", "\u22123": "-3 m.", "+4": "4 m.", "1,2345": "1.2345 m.",
+                           "\uff12\uff0e5": "2.5 m.", "7": "5 m, the end of the range.",
+                           "-99": "-5 m, the end of the range."}.items():
         at(browser, "q0").clear()
         at(browser, "q0").send_keys(typed)
         assert text_of(browser, "q0n") == f"Counts as {counted}"
@@ -266,6 +267,31 @@ def test_a_browser_without_memory_says_so(visit):
         assert "cannot remember" in text_of(browser, "status") and HEIGHT.check([payload(browser)["report"]]).all()
     finally:
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_a_browser_that_cannot_draw_the_noise_says_so_and_asks_nothing(visit):
+    browser = visit()
+    old = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.BigUint64Array"})
+    try:
+        for disabled in (False, True):
+            browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": disabled})
+            browser.refresh()
+            assert "needs JavaScript and a current browser" in text_of(browser, "error")
+            assert not at(browser, "form").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", old)
+    browser.refresh()
+    assert text_of(browser, "error") == "" and at(browser, "form").is_displayed()
+
+
+def test_neither_spell_checkers_nor_translators_get_an_answer(visit):
+    browser = visit(questions=ASKED)
+    field = at(browser, "q0")
+    assert field.get_attribute("spellcheck") == "false" and field.get_attribute("name") == ""
+    assert at(browser, "form").get_attribute("autocomplete") == "off"
+    for name in ("q0n", "became"):
+        assert at(browser, name).get_property("translate") is False
 
 
 def test_the_answer_is_gone_when_somebody_goes_back(visit):
