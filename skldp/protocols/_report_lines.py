@@ -3,10 +3,13 @@
 import csv
 import io
 import re
+from collections import Counter
+from itertools import chain, islice
 
 import numpy as np
 
 from skldp._validation._limits import MAX_LINE_LENGTH
+from skldp.exceptions import InvalidReportError
 from skldp.protocols._description import parse
 
 _COLUMNS = ("protocol", "submission", "report")
@@ -25,12 +28,27 @@ def read_lines(stream, protocol):
     A line that is no report under the protocol, or that repeats the submission of an earlier report, becomes a row
     that no honest client could have sent. Lines are read one by one; blank lines are left out.
     """
-    lines = _lines(stream, _longest_line(protocol))
+    return _table(_fields(stream, _longest_line(protocol)), protocol)
+
+
+def common_width(stream):
+    """Return the number of integers in a report that is most frequent in the first thousand lines."""
+    found = islice(_fields(stream, MAX_LINE_LENGTH), 1000)
+    widths = Counter(len(fields[2]) for fields in found if fields is not None and isinstance(fields[2], list))
+    if not widths:
+        raise InvalidReportError("None of the first thousand lines of this file is a report. Pass JSON lines or CSV as "
+                                 "pages of surveys send them, or what save_reports wrote.")
+    return widths.most_common(1)[0][0]
+
+
+def _fields(stream, longest):
+    """Iterate over protocol id, submission and report of each line; None for a line of another form."""
+    lines = _lines(stream, longest)
     first = next(lines, b"")
     fields_of = _csv_reader(first)
-    if fields_of is None:
-        fields_of, lines = _json_fields, _prepended(first, lines)
-    return _table(map(fields_of, lines), protocol)
+    if fields_of is not None:
+        return map(fields_of, lines)
+    return map(_json_fields, lines if first == b"" else chain([first], lines))
 
 
 def _longest_line(protocol):
@@ -48,12 +66,6 @@ def _lines(stream, longest):
             yield None
         elif line.strip():
             yield line
-
-
-def _prepended(first, lines):
-    if first != b"":
-        yield first
-    yield from lines
 
 
 def _json_fields(line):

@@ -10,8 +10,7 @@ import pytest
 
 from skldp import LDPGaussian
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.protocols import CategoryProtocol, ValueProtocol, load_reports
-from skldp.protocols import _report_lines
+from skldp.protocols import CategoryProtocol, ValueProtocol, _report_lines, load_reports, save_reports
 from tests.protocols.registry import CASES, NOISY
 
 VALUES = ValueProtocol(epsilon=1.0, bounds=(0, 10))
@@ -152,6 +151,30 @@ def test_a_path_is_read_and_fitted(tmp_path):
     (tmp_path / "reports.jsonl").write_bytes(json_lines([*sent, *sent[:7], "hello"]))
     model.fit_reports(load_reports(tmp_path / "reports.jsonl", protocol)[0], on_invalid="drop")
     assert (model.n_reports_, model.n_rejected_) == (3000, 8)
+    mean = model.mean_
+    for path in (tmp_path / "reports.jsonl", str(tmp_path / "reports.jsonl")):
+        model.fit_reports(path, on_invalid="drop")
+        assert (model.n_reports_, model.n_rejected_, model.mean_) == (3000, 8, mean)
+    with pytest.raises(InvalidReportError, match="8 of 3008 reports"):
+        model.fit_reports(tmp_path / "reports.jsonl")
+
+
+@pytest.mark.parametrize("form", [json_lines, csv_lines])
+def test_an_estimator_reads_the_number_of_columns_off_the_lines(form, tmp_path):
+    model = LDPGaussian(epsilon=2.0, bounds=(0, 10), inference="laplace", random_state=0)
+    protocol = model.protocol(n_features=3)
+    sent = objects(protocol, model.privatize(np.random.default_rng(0).normal(4, 1, size=(500, 3))))
+    hostile = {"protocol": model.protocol(n_features=1).id, "submission": submission(10**6), "report": [3]}
+    (tmp_path / "reports").write_bytes(form([hostile, *sent]))
+    total = model.aggregate(tmp_path / "reports", on_invalid="drop")
+    assert (total.n_reports, total.n_rejected, total.protocol) == (500, 1, protocol)
+    save_reports(tmp_path / "reports.npz", model.privatize(np.full((7, 3), 4.0)), protocol)
+    assert model.aggregate(tmp_path / "reports.npz").n_reports == 7
+    with pytest.raises(InvalidReportError, match="belong to the protocol"):
+        LDPGaussian(epsilon=1.0, bounds=(0, 10)).aggregate(tmp_path / "reports.npz")
+    (tmp_path / "reports").write_text("hello\n")
+    with pytest.raises(InvalidReportError, match="first thousand lines"):
+        model.aggregate(tmp_path / "reports")
 
 
 def test_long_lines_take_neither_memory_nor_time():
