@@ -15,6 +15,7 @@ from skldp.protocols._description import parse
 _COLUMNS = ("protocol", "submission", "report")
 _SUBMISSION = re.compile(r"[0-9a-f]{32}")
 _NO_SUBMISSION = bytes(16)  # of a line that is no report
+_SHORTEST = 64  # bytes of a report: two ids of 32 digits. Shorter lines, of which a file may have many, are not parsed
 _BLOCK = 4096  # lines that become an array together
 # Entry of a row that stands for a line without a valid report. No honest report has it: bits are 0 or 1, and other
 # reports are far smaller in size.
@@ -46,9 +47,9 @@ def _fields(stream, longest):
     lines = _lines(stream, longest)
     first = next(lines, b"")
     fields_of = _csv_reader(first)
-    if fields_of is not None:
-        return map(fields_of, lines)
-    return map(_json_fields, lines if first == b"" else chain([first], lines))
+    if fields_of is None:
+        fields_of, lines = _json_fields, lines if first == b"" else chain([first], lines)
+    return (fields_of(line) if line is not None and len(line) >= _SHORTEST else None for line in lines)
 
 
 def _longest_line(protocol):
@@ -73,20 +74,20 @@ def _json_fields(line):
     try:
         found = parse(line, "a report", ValueError)
         return [found[name] for name in _COLUMNS]
-    except (KeyError, TypeError, ValueError):  # a line of None is too long
+    except (KeyError, ValueError):
         return None
 
 
 def _csv_reader(header):
     """Return a function that reads lines of a CSV file with this header; None if it is none."""
-    names = _csv_cells(header)
+    names = _csv_cells(header or b"")  # a line of None is too long
     if names is None or any(names.count(name) != 1 for name in _COLUMNS):
         return None
     places, n_cells = [names.index(name) for name in _COLUMNS], len(names)
 
     def fields(line):
         """Return protocol id, submission and report of a line, or None."""
-        if line is not None and line.startswith(b"{"):
+        if line.startswith(b"{"):
             return _json_fields(line)  # a hostile first line may look like a header of CSV
         cells = _csv_cells(line)
         if cells is None or len(cells) != n_cells:
@@ -102,7 +103,7 @@ def _csv_cells(line):
     # Each line is read on its own, so that a quotation mark in a hostile line cannot swallow the lines after it.
     try:
         rows = list(csv.reader(io.StringIO(line.decode("utf-8-sig"), newline=""), strict=True))
-    except (AttributeError, UnicodeDecodeError, csv.Error):  # a line of None is too long
+    except (UnicodeDecodeError, csv.Error):
         return None
     return rows[0] if len(rows) == 1 else None
 

@@ -177,6 +177,13 @@ def test_an_estimator_reads_the_number_of_columns_off_the_lines(form, tmp_path):
         model.aggregate(tmp_path / "reports")
 
 
+def test_many_short_lines_take_little_time():
+    start = time.process_time()
+    reports = load(b"{}\n" * 200_000 + json_lines(objects(VALUES, [[3]])), VALUES)
+    assert time.process_time() - start < 1  # 3 s if each line were parsed
+    assert len(reports) == 200_001 and VALUES.check(reports).sum() == 1
+
+
 def test_long_lines_take_neither_memory_nor_time():
     # 30 MB without an end of line, then an honest report.
     text = b"[" * 30_000_000 + b"\n" + json_lines(objects(VALUES, [[3]]))
