@@ -129,7 +129,7 @@ def mutations(number, seed):
         ways = MEMBER_WAYS if kind in ("aggregate file", "reports") else LINE_WAYS if kind in LINES else TEXT_WAYS
         name = list(ways)[rng.integers(len(ways))]
         other = files[rng.integers(len(files))][1]
-        found.append((name, kind, ways[name](data, other, rng)))
+        found.append((name, kind, ways[name](data, other, rng)[:2**20]))
     return found
 
 
