@@ -65,8 +65,13 @@ def survey_of(protocol, questions=None, submit=None):
     _check_submit(submit)
     entries = [{"text": text, "unit": unit, **question}
                for (text, unit), question in zip(texts, asked["questions"], strict=True)]
-    return {"protocol": _without_labels(describe(protocol)), "id": digest(protocol), "width": protocol.width,
-            "integers": integers, **asked, "questions": entries, "submit": submit}
+    return {"protocol": _without_labels(describe(protocol)), "id": digest(protocol), "asked": _digest_of(texts),
+            "width": protocol.width, "integers": integers, **asked, "questions": entries, "submit": submit}
+
+
+def _digest_of(texts):
+    """Digest of the questions: two surveys may have the same protocol, and a browser must not mix up their reports."""
+    return hashlib.blake2b(json.dumps(texts).encode(), digest_size=8).hexdigest()
 
 
 def _refuse(protocol):

@@ -1,10 +1,10 @@
-// Form of a survey: asks, draws one report, keeps it under the id of the protocol, and sends or copies it. The answers
-// are neither kept nor sent, and neither spell checkers nor translators get them.
+// Form of a survey: asks, draws one report, keeps it under the id of the protocol and the questions, and sends or copies
+// it. The answers are neither kept nor sent, and neither spell checkers nor translators get them.
 "use strict";
 (() => {
   const at = (id) => document.getElementById(id);
   const survey = skldp.read(at("survey").textContent), { questions, protocol } = survey;
-  const key = `skldp:${survey.id}`, sampled = protocol.kind === "SampledValueProtocol";
+  const key = `skldp:${survey.id}:${survey.asked}`, sampled = protocol.kind === "SampledValueProtocol";
   let answer = null; // { submission, report, sent } once the noise is drawn
   let broken = false; // whether an earlier answer is stored and cannot be read
   let accepted = ""; // answers outside the range that the person has confirmed
@@ -18,7 +18,7 @@
   const named = (text, unit) => (unit ? `${text} ${unit}` : text);
   const quoted = (text) => `\u201c${text}\u201d`;
 
-  // ---- Memory: at most one report for each protocol
+  // ---- Memory: at most one report for each protocol and its questions
 
   const isAnswer = (found) => typeof found?.submission === "string" && Array.isArray(found.report) &&
     found.report.length === survey.width && found.report.every(Number.isSafeInteger);
@@ -65,7 +65,7 @@
 
   function numberField(question, place) {
     const id = `q${place}`, { bounds, unit } = question, inputMode = /^-/.test(bounds[0]) ? "text" : "decimal";
-    const input = make("input", { type: "text", id, inputMode, maxLength: 60, spellcheck: false });
+    const input = make("input", { type: "text", id, inputMode, maxLength: 60, spellcheck: false, required: true });
     const note = make("p", { id: `${id}n`, translate: false });
     const shown = () => named(counted(input.value, bounds), unit);
     const outside = () => (counted(input.value, bounds) === number(input.value) ? null : input);
@@ -82,7 +82,7 @@
     input.setAttribute("aria-describedby", note.id);
     input.addEventListener("input", () => check(false));
     const box = make("div", { className: "unit" }, input, make("span", { textContent: unit }));
-    at("questions").append(make("fieldset", {}, asked(id, question), box, note));
+    at("questions").append(make("div", { className: "field" }, asked(id, question), box, note));
     check(false);
     return { read: () => number(input.value), shown, check, outside };
   }
@@ -92,10 +92,10 @@
     const id = `q${place}`, { options } = question, few = options.length <= 8;
     const note = make("p", { id: `${id}n`, className: "note bad" });
     const entries = options.map((text, option) => few
-      ? make("input", { type: "radio", name: id, value: String(option) })
+      ? make("input", { type: "radio", name: id, value: String(option), required: true })
       : make("option", { value: String(option), textContent: text }));
     const first = make("option", { value: "", textContent: "Choose an answer" });
-    const select = few ? null : make("select", { id }, first, ...entries);
+    const select = few ? null : make("select", { id, required: true }, first, ...entries);
     const chosen = () => (few ? entries.find((entry) => entry.checked)?.value : select.value) ?? "";
 
     function check(final) {
@@ -106,7 +106,7 @@
     const labelled = (entry, option) => make("label", { className: "option" }, entry, options[option]);
     const group = few
       ? make("fieldset", {}, make("legend", { textContent: question.text }), ...entries.map(labelled), note)
-      : make("fieldset", {}, asked(id, question), select, note);
+      : make("div", { className: "field" }, asked(id, question), select, note);
     (select ?? group).setAttribute("aria-describedby", note.id);
     at("questions").append(group);
     const read = () => Number(chosen());

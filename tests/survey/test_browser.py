@@ -97,7 +97,7 @@ def test_an_answer_becomes_one_report_that_is_shown_sent_and_remembered(visit, r
     (path, headers, body), = receiver.posts
     assert path == "/reports" and json.loads(body) == sent and "Cookie" not in headers and "Referer" not in headers
     (key, kept), = stored(browser).items()
-    assert key == f"skldp:{HEIGHT.id}"
+    assert key == f"skldp:{HEIGHT.id}:{survey_of(HEIGHT, ASKED)['asked']}"
     assert json.loads(kept) == {"submission": sent["submission"], "report": sent["report"], "sent": True}
     browser.refresh()
     assert payload(browser) == sent and "not drawn again" in text_of(browser, "status")
@@ -248,10 +248,20 @@ def test_another_tab_shows_the_report_and_draws_no_second_one(visit, receiver):
     browser.switch_to.window(first)
 
 
+def test_another_survey_with_the_same_protocol_has_a_report_of_its_own(visit):
+    browser = visit(questions="How tall are you?")
+    answer(browser, "150")
+    first = payload(browser)
+    browser = visit(questions="How tall is your mother?", keep=True)
+    answer(browser, "220")
+    assert payload(browser)["submission"] != first["submission"]
+    assert payload(visit(questions="How tall are you?", title="Corrected title", keep=True)) == first
+
+
 def test_a_damaged_memory_does_not_lead_to_a_second_draw(visit):
-    browser = visit()
+    browser, key = visit(), f"skldp:{HEIGHT.id}:{survey_of(HEIGHT)['asked']}"
     for damage in ("{", "7", "null", '{"submission": "a", "report": [1, 2]}', '{"report": [0.5]}', ""):
-        browser.execute_script("localStorage.setItem(arguments[0], arguments[1])", f"skldp:{HEIGHT.id}", damage)
+        browser.execute_script("localStorage.setItem(arguments[0], arguments[1])", key, damage)
         browser.refresh()
         assert "cannot be read. No second answer" in text_of(browser, "error"), damage
         assert not at(browser, "form").is_displayed() and not at(browser, "result").is_displayed()
