@@ -1,6 +1,8 @@
 """The page in Chromium: from an answer to the report that is sent, by people, keyboards and screen readers."""
 
+import contextlib
 import json
+import sqlite3
 import time
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from skldp.protocols import CategoryProtocol, ValueProtocol
 from skldp.protocols._survey_page import page_text, survey_of
 from tests.survey.browser import Receiver, chromium, needs_browser
+from tests.survey.collecting import PROTOCOL, publish, running
 from tests.survey.node import PROTOCOLS, SCRIPTED
 from tests.survey.test_client import vectors
 
@@ -391,6 +394,20 @@ def test_text_has_contrast_and_a_narrow_screen_needs_no_sideways_scrolling(visit
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_a_report_reaches_the_database_of_the_example_collector(browser, tmp_path):
+    pytest.importorskip("uvicorn", reason="the collector needs starlette and uvicorn")
+    publish(tmp_path)
+    with running(tmp_path) as (_, port):
+        browser.get(f"http://127.0.0.1:{port}/")
+        answer(browser, "7.5")
+        sent = payload(browser)
+        at(browser, "send").click()
+        wait(lambda: "was sent" in text_of(browser, "status"))
+    with contextlib.closing(sqlite3.connect(tmp_path / "reports.sqlite")) as database:
+        (submission, line), = database.execute("SELECT * FROM reports")
+    assert submission == sent["submission"] and json.loads(line) == sent
 
 
 def test_chromium_draws_what_python_draws_from_the_same_words(visit):

@@ -6,23 +6,17 @@ import http.client
 import importlib.util
 import json
 import os
-import pathlib
 import signal
-import socket
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
 
 import pytest
 
-from skldp.protocols import ValueProtocol, load_reports
+from skldp.protocols import load_reports
+from tests.survey.collecting import PATH, PROTOCOL, publish, running
 
 pytest.importorskip("starlette", reason="the collector needs starlette and uvicorn")
 pytest.importorskip("uvicorn", reason="the collector needs starlette and uvicorn")
-PATH = pathlib.Path(__file__).parents[2] / "examples" / "survey" / "collector.py"
-PROTOCOL = ValueProtocol(epsilon=1.0, bounds=(0, 10))
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +30,8 @@ def collector():
 
 @pytest.fixture
 def folder(tmp_path):
-    PROTOCOL.to_html(tmp_path / "survey.html", submit="/reports")
-    (tmp_path / "protocol.json").write_text(PROTOCOL.to_json())
+    publish(tmp_path)
     return tmp_path
-
-
-@contextlib.contextmanager
-def running(folder):
-    """Start a collector on a free port of this machine; give its process and port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, PATH, folder, str(port)], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
-    try:
-        for _ in range(600):
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
-                break
-            assert process.poll() is None, process.stdout.read()
-            time.sleep(0.05)
-        yield process, port
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 @contextlib.contextmanager
