@@ -11,7 +11,7 @@ import pytest
 from skldp.protocols import CategoryProtocol, ValueProtocol
 from skldp.protocols._survey_page import page_text, survey_of
 from tests.survey.browser import Receiver, chromium, needs_browser
-from tests.survey.collecting import PROTOCOL, publish, running
+from tests.survey.collecting import publish, running
 from tests.survey.node import PROTOCOLS, SCRIPTED
 from tests.survey.test_client import vectors
 
