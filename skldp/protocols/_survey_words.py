@@ -24,7 +24,7 @@ def guarantee(protocol, submit):
         *_shares(protocol),
         "One report says little about you. Many reports together show what people answer on the whole."
         if protocol.epsilon <= _LARGE else
-        "This is a large epsilon: your report may say much about you. Answer only if you accept that.",
+        "The noise of this survey is weak: your report may say much about you. Answer only if you accept that.",
         "Whoever runs the receiving computer can see that you answered, when, and your network address."
         if submit is not None else "This page sends nothing. You copy the report, and decide what becomes of it.",
     ]

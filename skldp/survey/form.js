@@ -1,5 +1,5 @@
-// Form of a survey: asks, draws one report, keeps it under the id of the protocol and the questions, and sends or copies
-// it. The answers are neither kept nor sent, and neither spell checkers nor translators get them.
+// Form of a survey: asks, draws one report, keeps it under the id of the protocol and its questions, and sends or
+// copies it. The answers are neither kept nor sent, and neither spell checkers nor translators get them.
 "use strict";
 (() => {
   const at = (id) => document.getElementById(id);
@@ -122,7 +122,10 @@
     const text = (code) => quoted(survey.records[code].map(option).join(", "));
     if (protocol.mechanism === "rr") return [[text(report[0]), null]];
     const members = report.flatMap((bit, code) => (bit ? [text(code)] : []));
-    return [[members.length ? `the list ${members.join(", ")}` : "the empty list", null]];
+    if (members.length === 0) return [["the empty list", null]];
+    const n = members.length > 12 ? 10 : members.length;
+    const others = n < members.length ? ` and ${members.length - n} others` : "";
+    return [[`the list ${members.slice(0, n).join(", ")}${others}`, null]];
   }
 
   function sentence([became, place], shown) {

@@ -191,6 +191,10 @@ def test_options_are_radio_buttons_or_a_list(visit):
     report = payload(browser)["report"]
     names = ", ".join(f"\u201c{code}\u201d" for code in np.flatnonzero(report)) or "empty"
     assert many.check([report]).all() and names in text_of(browser, "became")
+    browser = visit(PROTOCOLS["subset of many"])
+    at(browser, "q0").send_keys("7")
+    at(browser, "draw").click()
+    assert f" and {sum(payload(browser)['report']) - 10} others." in text_of(browser, "became")
 
 
 def test_several_questions_share_the_budget_as_the_protocol_says(visit):

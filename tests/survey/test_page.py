@@ -196,7 +196,7 @@ def test_the_page_says_what_several_questions_share():
 
 
 def test_the_page_does_not_play_down_a_large_budget():
-    assert "One report says little about you" in page() and "large epsilon" not in page()
+    assert "One report says little about you" in page() and "noise of this survey is weak" not in page()
     large = page(VALUES.with_epsilon(8.0))
     assert "may say much about you" in large and "says little" not in large and "2,981 times" in large
 
