@@ -89,9 +89,10 @@ def _integers(randomizer):
     integers = _INTEGERS.get(type(randomizer))
     if integers is None:
         raise InvalidParameterError(
-            f"There is no page for the mechanism {type(randomizer).__name__}. A page draws its noise in whole numbers; "
-            "Laplace and Gaussian noise is computed in floating point, whose errors are bounded for NumPy but not for "
-            'a browser. Use mechanism="square_wave" for values, or skldp.protocols.Client.'
+            f"There is no page for the mechanism {type(randomizer).__name__}. Pages draw square waves, subsets, unary "
+            "encodings and randomised responses, in whole numbers; Laplace and Gaussian noise is computed in floating "
+            'point, whose errors are bounded for NumPy but not for a browser. Use mechanism="square_wave" for values, '
+            'mechanism="subset" for categories, or skldp.protocols.Client.'
         )
     return {name: list(map(str, value)) if isinstance(value, tuple) else str(value)
             for name, value in integers(randomizer).items()}

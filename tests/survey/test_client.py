@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skldp.exceptions import SeededNoiseWarning
+from skldp.exceptions import InvalidParameterError, SeededNoiseWarning
 from skldp.privacy import audit_epsilon
 from skldp.protocols import CategoryProtocol, ValueProtocol
 from skldp.protocols._category_protocol import MECHANISMS
@@ -87,9 +87,12 @@ def test_reports_agree_with_python_for_given_words(name, drawn):
     assert len({tuple(report) for report, *_ in found}) > 1
 
 
-def test_every_mechanism_of_categories_is_covered():
-    covered = {protocol.mechanism for protocol in PROTOCOLS.values() if isinstance(protocol, CategoryProtocol)}
-    assert covered == {name for name in MECHANISMS if name in ("rr", "subset", "oue")}
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_mechanism_of_categories_is_compared_or_has_no_page(mechanism):
+    if mechanism in {protocol.mechanism for protocol in PROTOCOLS.values()}:
+        return
+    with pytest.raises(InvalidParameterError, match="There is no page for the mechanism"):
+        survey_of(CategoryProtocol(categories=tuple(range(7)), mechanism=mechanism))
 
 
 def test_the_number_of_words_does_not_depend_on_the_answer():
