@@ -7,7 +7,7 @@ import zipfile
 import zlib
 
 import numpy as np
-from _hostile import PROTOCOLS, archived, honest, members, npy, npy_bytes, renew_ids
+from _hostile import LINES, PROTOCOLS, archived, honest, members, npy, npy_bytes, renew_ids
 
 from skldp.protocols._description import canonical, describe
 
@@ -24,7 +24,7 @@ def crafted():
         found[f"{name}, kept reports"] = "aggregate text", aggregate_of(protocol, "reports", reports=array([[0]]))
         found[f"{name}, kept rows"] = "aggregate text", aggregate_of(
             protocol, "rows", rows=array([[0]], "uint8"), multiplicity=array([1]), width=1)
-    return {**found, **_crafted_texts(), **_crafted_members()}
+    return {**found, **_crafted_texts(), **_crafted_lines(), **_crafted_members()}
 
 
 LARGE_PROTOCOLS = {
@@ -111,6 +111,19 @@ def _crafted_texts():
     found["an array of many dimensions"] = "aggregate text", aggregate_of(
         plain, "sums", sums={"dtype": "int64", "shape": [1] * 300_000, "data": "AAAAAAAAAAA="})
     return found
+
+
+def _crafted_lines():
+    header = "protocol,submission,report\n"
+    texts = {
+        "empty lines": "\n" * 1_000_000, "short lines": "x\n" * 500_000, "short objects": "{}\n" * 300_000,
+        "one long line": "[" * 1_000_000, "nested lists": ("[" * 900 + "\n") * 1_000,
+        "quotation marks": header + '"' * 1_000_000, "lines of quotation marks": header + '"\n' * 500_000,
+        "many cells": header + "," * 1_000_000, "lines of cells": header + (",," * 400 + "\n") * 1_200,
+        "many digits": f'{{"protocol": "", "submission": "", "report": [{"9" * 990_000}]}}',
+        "backslashes": ('{"a": "' + "\\" * 900 + "\n") * 1_000, "carriage returns": "{}\r" * 300_000,
+    }
+    return {f"{name} as {kind}": (kind, text.encode()) for name, text in texts.items() for kind in LINES}
 
 
 def _crafted_members():

@@ -50,6 +50,7 @@ PROTOCOLS = {
     "squared loss": (GradientProtocol(n_features=2, loss="squared", mechanism="sphere"), X, Y),
 }
 FEW = CategoryProtocol(categories=tuple(range(6)), mechanism="oue")
+LINES = {f"lines of {name}": PROTOCOLS[name][0] for name in ("square wave", "subsets")}  # kinds of text files
 
 
 def receive(kind, data):
@@ -72,6 +73,8 @@ def _use(kind, data):
         Aggregate.from_json(data).n_reports
     elif kind == "aggregate file":
         Aggregate.load(io.BytesIO(data)).n_reports
+    elif kind in LINES:
+        LINES[kind].aggregate(load_reports(io.BytesIO(data), LINES[kind])[0], "drop")
     else:
         load_reports(io.BytesIO(data))
 
@@ -86,6 +89,9 @@ def honest():
         files[f"{name}, aggregate text"] = "aggregate text", total.to_json().encode()
         files[f"{name}, aggregate file"] = "aggregate file", stored(total.save)
         files[f"{name}, reports"] = "reports", stored(lambda file: save_reports(file, reports, protocol))
+        if f"lines of {name}" in LINES:
+            for form, data in lines_of(protocol, reports).items():
+                files[f"{name}, {form}"] = f"lines of {name}", data
     kept = PROTOCOLS["subsets"][0]
     rows = kept.aggregate(kept._randomize([["c"]] * 20, None, 0), keep_rows=True)
     pairs = FEW.aggregate(FEW._randomize([[1]] * 20, None, 0))
@@ -93,6 +99,15 @@ def honest():
         files[f"{name}, aggregate text"] = "aggregate text", total.to_json().encode()
         files[f"{name}, aggregate file"] = "aggregate file", stored(total.save)
     return files
+
+
+def lines_of(protocol, reports):
+    """Return reports as JSON lines and as CSV."""
+    rows = [(protocol.id, f"{number:032x}", report.tolist()) for number, report in enumerate(reports)]
+    return {"JSON lines": "\n".join(json.dumps(dict(zip(("protocol", "submission", "report"), row)))
+                                    for row in rows).encode(),
+            "CSV": "\n".join(["protocol,submission,report", *(f'{name},{number},"{report}"'
+                                                              for name, number, report in rows)]).encode()}
 
 
 def stored(save):
@@ -111,10 +126,10 @@ def mutations(number, seed):
     while len(found) < number:
         kind = list(by_kind)[rng.integers(len(by_kind))]
         data = by_kind[kind][rng.integers(len(by_kind[kind]))]
-        ways = MEMBER_WAYS if kind in ("aggregate file", "reports") else TEXT_WAYS
+        ways = MEMBER_WAYS if kind in ("aggregate file", "reports") else LINE_WAYS if kind in LINES else TEXT_WAYS
         name = list(ways)[rng.integers(len(ways))]
         other = files[rng.integers(len(files))][1]
-        found.append((name, kind, ways[name](data, other, rng)))
+        found.append((name, kind, ways[name](data, other, rng)[:2**20]))
     return found
 
 
@@ -225,6 +240,20 @@ def in_header(way):
     return mutate
 
 
+def in_line(way):
+    """Return a mutation of one line of a text; lines that are no JSON get flipped bytes."""
+    def mutate(data, other, rng):
+        """Change one line."""
+        lines = data.split(b"\n")
+        number = rng.integers(len(lines))
+        try:
+            lines[number] = way(lines[number], other, rng)
+        except ValueError:
+            lines[number] = flip(lines[number], other, rng)
+        return b"\n".join(lines)
+    return mutate
+
+
 def shuffle(data, other, rng):
     """Members repeated, renamed, dropped, compressed or put in another order."""
     pairs = members(data)
@@ -265,6 +294,8 @@ def npy_bytes(header, data):
 
 TEXT_WAYS = {"flipped bytes": flip, "cut": cut, "spliced": splice, "extreme fields": replace,
              "rearranged entries": rearrange}
+LINE_WAYS = {"flipped bytes": flip, "cut": cut, "spliced": splice, "extreme fields": in_line(replace),
+             "rearranged entries": in_line(rearrange)}
 MEMBER_WAYS = {"flipped bytes": flip, "cut": cut, "spliced": splice, "extreme fields": in_header(replace),
                "rearranged entries": in_header(rearrange), "rearranged members": shuffle,
                "extreme shapes": reshape, "flipped description": in_header(flip)}

@@ -10,7 +10,7 @@ import skldp
 
 ROOT = pathlib.Path(skldp.__file__).parent
 LAYERS = {
-    "exceptions": 0, "_show_versions": 0,
+    "exceptions": 0, "_show_versions": 0, "survey": 0,
     "_validation": 1,
     "privacy": 2,
     "mechanisms": 3,

@@ -52,7 +52,7 @@ def test_the_oldest_versions_of_the_ci_are_the_lower_bounds():
 
 def test_extras_agree_on_their_bounds():
     bounds = lower_bounds("test")
-    for extra in ("plot", "arviz", "dask", "bench", "docs"):
+    for extra in ("plot", "arviz", "dask", "survey", "bench", "docs"):
         for name, bound in lower_bounds(extra).items():
             assert bounds.setdefault(name, bound) == bound
 

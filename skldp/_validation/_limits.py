@@ -14,6 +14,9 @@ MAX_JSON_DEPTH = 32
 # Digits of a number in JSON: the time to read an integer grows as their square. Sums have fewer than 60.
 MAX_DIGITS = 1000
 
+# Bytes of a line of a text file of reports: 2**24 bits with commas and spaces.
+MAX_LINE_LENGTH = 2**26
+
 # Bytes of all members of an npz file. Members are never compressed and never overlap, so the file is at least as long.
 # Only reports of bits take more memory than their bytes in the file, by a factor of eight.
 MAX_FILE_BYTES = 2**36
@@ -50,6 +53,7 @@ LIMITS = {
     "MAX_JSON_LENGTH": (MAX_JSON_LENGTH, "characters of a JSON text"),
     "MAX_JSON_DEPTH": (MAX_JSON_DEPTH, "brackets inside brackets in a JSON text"),
     "MAX_DIGITS": (MAX_DIGITS, "digits of a number in a JSON text"),
+    "MAX_LINE_LENGTH": (MAX_LINE_LENGTH, "bytes of a line of a text file of reports; less if reports are short"),
     "MAX_FILE_BYTES": (MAX_FILE_BYTES, "bytes of an npz file, over all members"),
     "MAX_MEMBERS": (MAX_MEMBERS, "members of an npz file"),
     "MAX_COHORTS": (MAX_COHORTS, "protocols (budgets) in an aggregate"),

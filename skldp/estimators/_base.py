@@ -166,9 +166,10 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        reports : array, DataFrame, iterable of chunks, or dask array
+        reports : array, DataFrame, iterable of chunks, dask array, or path
             Reports under this estimator's protocol, a row of integers for each client. Every row is checked. Chunks are
-            added up in parallel if ``n_jobs`` or ``joblib.parallel_config`` asks for it.
+            added up in parallel if ``n_jobs`` or ``joblib.parallel_config`` asks for it. A path is that of a file that
+            :func:`skldp.protocols.load_reports` reads.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is dropped and counted.
 
@@ -185,8 +186,9 @@ class BaseLDPEstimator(ShowsBudget, Counted, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        reports : array, DataFrame, iterable of chunks, dask array, or Aggregate
-            Reports under this estimator's protocol, as a whole, in chunks, or already added up.
+        reports : array, DataFrame, iterable of chunks, dask array, Aggregate, or path
+            Reports under this estimator's protocol, as a whole, in chunks, already added up, or in a file that
+            :func:`skldp.protocols.load_reports` reads.
         on_invalid : {"raise", "drop"}, default="raise"
             Whether a report that no honest client could have sent is an error, or is dropped and counted.
 

@@ -1,5 +1,6 @@
-"""Aggregation of reports from an array, a stream of chunks, or a dask array."""
+"""Aggregation of reports from an array, a stream of chunks, a dask array, or a file."""
 
+import os
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -11,6 +12,7 @@ from skldp.exceptions import InterruptedStreamError, InvalidParameterError, Inva
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._batches import Batches
+from skldp.protocols._report_files import load_reports, report_width
 
 _FAN_IN = 8  # aggregates that one task of a dask graph adds up
 
@@ -68,11 +70,19 @@ def add_up(reports, counter_for, n_jobs=None):
     """
     if isinstance(reports, Aggregate):
         return reports
+    if isinstance(reports, (str, os.PathLike)):
+        return _from_file(reports, counter_for)
     if _of_dask(reports):
         return _from_dask(reports, counter_for)
     if hasattr(reports, "__array__") or _is_rows(reports):
         return counter_for(as_rows(reports))(reports)
     return _from_chunks(iter(reports), counter_for, n_jobs)
+
+
+def _from_file(path, counter_for):
+    """Return the aggregate of a file, read under the protocol for reports of its width."""
+    counter = counter_for(np.empty((0, report_width(path)), dtype=np.int64))
+    return counter(load_reports(path, counter.protocol)[0])
 
 
 def _from_chunks(chunks, counter_for, n_jobs):

@@ -1,6 +1,7 @@
 """Base class of protocols: the public description of one collection, for clients and for the aggregator."""
 
 import dataclasses
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._batches import Batches
 from skldp.protocols._description import KINDS, canonical, describe, digest, parse, protocol_from
 from skldp.protocols._rows import read_rows
+from skldp.protocols._survey_page import write_page
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,6 +209,50 @@ class Protocol(Counted, ABC):
         Protocol
         """
         return protocol_from(parse(text))
+
+    def to_html(self, path: str | os.PathLike, title: str | None = None, questions: Any = None,
+                submit: str | None = None) -> None:
+        """Write a page on which people answer with a browser: a form that draws the report on their own device.
+
+        The page is one file without external resources. It works offline, draws one report from the browser's
+        cryptographic generator, shows it, sends it to ``submit`` or offers to copy it, and remembers it: a person who
+        comes back gets the same report. Reports of values (square wave) and of categories are drawn from integers
+        alone, with the thresholds of this protocol. Other noise and other protocols are refused.
+
+        Parameters
+        ----------
+        path : path
+            File to write; it is replaced atomically.
+        title : str or None, default=None
+            Title of the page; "Private survey" by default.
+        questions : str, list or None, default=None
+            One entry for each column: a text, or a pair of a text and a unit, as in
+            ``[("How tall are you?", "cm")]``.
+        submit : str or None, default=None
+            Address that reports are posted to: https, http of this machine, or a path on the host of the page. With
+            ``None`` the page only offers to copy the report.
+
+        Raises
+        ------
+        InvalidParameterError
+            When there is no page for this protocol, or a parameter is wrong.
+
+        See Also
+        --------
+        load_reports : Read what such pages send.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from skldp.protocols import ValueProtocol
+        >>> protocol = ValueProtocol(epsilon=1.0, bounds=(120, 220))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "survey.html")
+        ...     protocol.to_html(path, "Heights", [("How tall are you?", "cm")], "https://example.org/reports")
+        ...     os.path.getsize(path) < 30_000
+        True
+        """
+        write_page(self, path, title, questions, submit)
 
     def _canonical(self):
         return canonical(describe(self))

@@ -6,10 +6,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp.exceptions import InvalidReportError
+from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._base import Protocol
 from skldp.protocols._description import VERSION, check_format, describe, digest, is_id_of, protocol_from
+from skldp.protocols._report_lines import common_width, read_lines
 
 __all__ = ["load_reports", "save_reports"]
 
@@ -58,7 +59,7 @@ def save_reports(file: str | os.PathLike | IO[bytes], reports: ArrayLike, protoc
 
 
 def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None = None) -> tuple[np.ndarray, Protocol]:
-    """Read reports and their protocol from a file that :func:`save_reports` wrote.
+    """Read reports and their protocol from a file: npz as :func:`save_reports` wrote it, JSON lines or CSV.
 
     Whether an honest client could have sent each row is checked later, by ``aggregate`` and ``fit_reports``, as for
     all reports.
@@ -68,26 +69,44 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     file : path or binary file object
         The file.
     protocol : Protocol or None, default=None
-        Expected protocol of the reports; ``None`` accepts that of the file.
+        Expected protocol of the reports; ``None`` accepts that of an npz file. JSON lines and CSV need it, because they
+        have only its id.
 
     Returns
     -------
     reports : ndarray of int, shape (n, width)
+        From JSON lines and CSV, one row for each line, blank ones left out.
     protocol : Protocol
-        Protocol in the file.
+        Protocol of the reports.
 
     Raises
     ------
     InvalidReportError
-        When the file is damaged, foreign, of a later version, or of another protocol.
+        When an npz file is damaged, foreign, of a later version, or of another protocol; when the file is empty; or
+        when ``protocol`` is ``None`` for a text file.
 
     See Also
     --------
-    save_reports : Write such a file.
+    save_reports : Write an npz file.
+    Protocol.to_html : Write a page that sends such lines.
+
+    Notes
+    -----
+    *JSON lines.* A line is an object with the id of the protocol, an id of the submission, which is 32 hexadecimal
+    digits that the client draws at random, and the report:
+    ``{"protocol": "...", "submission": "...", "report": [547]}``. Other members are ignored. *CSV* has a header with
+    these three names, in any order and among others; the report is a list in brackets.
+
+    *Hostile lines.* A line that is too long, is not of this form, has the id of another protocol, has a report that no
+    honest client could have sent, or has the submission id of an earlier line, becomes a row that no honest client
+    could have sent. So ``fit_reports`` and ``aggregate`` raise an error with the numbers of these rows, or drop and
+    count them with ``on_invalid="drop"``. Apart from repeats, no line affects another one. Repeats are found within one
+    file, so join the files of one survey first. Lines are read one by one; besides the rows, the memory is 16 bytes for
+    each.
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import io, os, tempfile
     >>> from skldp.protocols import CategoryProtocol, load_reports, save_reports
     >>> protocol = CategoryProtocol(categories=("cat", "dog", "fish"))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +115,43 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     ...     reports, _ = load_reports(path, protocol)
     >>> reports.shape
     (2, 3)
+
+    A line of a survey, and a copy of it:
+
+    >>> line = f'{{"protocol": "{protocol.id}", "submission": "{"0123456789abcdef" * 2}", "report": [0, 1, 0]}}'
+    >>> reports, _ = load_reports(io.BytesIO(f"{line}\\n{line}".encode()), protocol)
+    >>> protocol.aggregate(reports, on_invalid="drop")
+    Aggregate(1 reports; epsilon 1; 1 rejected)
     """
+    if not hasattr(file, "read"):
+        with open(file, "rb") as stream:  # a missing file raises FileNotFoundError
+            return load_reports(stream, protocol)
+    if not _is_text(file):
+        return _load_archive(file, protocol)
+    if protocol is None:
+        raise InvalidReportError("This is not a file of reports of skldp, or it has been cut short. If it has JSON "
+                                 "lines or CSV, pass the protocol, too: load_reports(file, protocol). They have only "
+                                 "its id.")
+    return read_lines(file, protocol), protocol
+
+
+def report_width(path):
+    """Return the number of integers in a report of a file; in lines of text, that of most of them."""
+    with open(path, "rb") as stream:
+        return common_width(stream) if _is_text(stream) else load_reports(stream)[0].shape[1]
+
+
+def _is_text(file):
+    """Whether a file may have lines of text: it is not empty, and its beginning is no archive and has no zero byte."""
+    place = file.tell()
+    start = file.read(4096)
+    file.seek(place)
+    if isinstance(start, str):
+        raise InvalidParameterError('load_reports reads bytes, and this file is open as text. Open it with mode "rb".')
+    return len(start) > 0 and not start.startswith(b"PK") and b"\x00" not in start
+
+
+def _load_archive(file, protocol):
     header, arrays = read_archive(file, WHAT)
     check_format(header, FORMAT, WHAT, InvalidReportError)
     damaged = InvalidReportError("This file of reports is damaged: its description and its reports do not agree. "
