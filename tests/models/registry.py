@@ -175,7 +175,8 @@ def _log_prior_of_frequencies(model, theta, density):
 
     step, shape = 1e-5, model.coordinates.total
     jacobian = [(natural(theta + step * e) - natural(theta - step * e)) / (2 * step) for e in np.eye(len(theta))]
-    return np.log(density(frequencies)) + stats.gamma(shape, scale=1 / shape).logpdf(total) + np.linalg.slogdet(jacobian)[1]
+    prior_of_total = stats.gamma(shape, scale=1 / shape).logpdf(total)
+    return np.log(density(frequencies)) + prior_of_total + np.linalg.slogdet(jacobian)[1]
 
 
 def _regression_cases():

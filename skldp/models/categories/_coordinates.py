@@ -37,17 +37,18 @@ class FrequencyCoordinates:
     def __init__(self, marginals):
         self.concentration, self.total = marginals.concentration, 1 / marginals.variance
         self._ends = np.linspace(-_LAST, _LAST, _CELLS + 1)
-        tables = [_tabulated(self._ends, *row, marginals.concentration) for row in zip(*_scores(marginals))]
+        tables = [_tabulated(self._ends, logs, x, slope, self.concentration)
+                  for logs, x, slope in zip(*_scores(marginals))]
         self._values, slopes = np.moveaxis(np.array(tables), 1, 0)
         self._tables = [np.ascontiguousarray(table).ravel() for table in _polynomials(self._values, slopes)]
-        self._first_cells = _CELLS * np.arange(len(tables))
+        self._row = marginals.row
 
     def __call__(self, x):
         r"""Return :math:`\phi`, its derivative :math:`\phi'`, and :math:`\phi''/\phi'`, at x of shape (n, d)."""
         place = (x + _LAST) / _STEP
         cell = np.fmin(np.fmax(place, 0), _CELLS - 1).astype(np.intp)
         u = (place - cell) * _STEP
-        cell += self._first_cells
+        cell += self._row * _CELLS
         c0, c1, c2, c3 = (table.take(cell) for table in self._tables)
         c3 *= u
         c2 += c3  # c2 + c3 u
@@ -56,7 +57,8 @@ class FrequencyCoordinates:
 
     def inverse(self, logs):
         r"""Return the coordinates x with given :math:`\phi`."""
-        x = np.stack([np.interp(column, values, self._ends) for column, values in zip(logs.T, self._values)], axis=1)
+        columns = zip(logs.T, self._values[self._row])
+        x = np.stack([np.interp(column, values, self._ends) for column, values in columns], axis=1)
         for _ in range(8):
             found, slope, _ = self(x)
             x = x + np.clip((logs - found) / slope, -_LAST, _LAST)
@@ -68,7 +70,7 @@ class FrequencyCoordinates:
 
 
 def _scores(marginals):
-    r"""Return :math:`\phi`, x and the derivative of :math:`\phi` at the nodes of all categories."""
+    r"""Return :math:`\phi`, x and the derivative of :math:`\phi` at the nodes of all rows."""
     total = marginals.masses.sum(axis=1, keepdims=True)
     below = np.cumsum(marginals.masses, axis=1) / total
     above = np.cumsum(marginals.masses[:, ::-1], axis=1)[:, -2::-1] / total

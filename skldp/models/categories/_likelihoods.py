@@ -33,9 +33,10 @@ class MultinomialLikelihood:
         gradient = self.sums * (self.p - self.q) / np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
         return self.log_likelihood(frequencies), gradient
 
-    def marginal(self, frequencies):
-        """Log-likelihood of frequencies of single categories, shape (n_categories, n): exact up to a linear term."""
-        return self.sums[:, None] * np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300))
+    def marginal(self, frequencies, categories):
+        """Log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        # Exact up to a term that is linear in the frequencies.
+        return self.sums[categories, None] * np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300))
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -73,9 +74,9 @@ class RowLikelihood:
         gradient = (self.contrast * self.weights / terms).astype(self.rows.dtype) @ self.rows
         return np.log(terms) @ self.weights, gradient.astype(float)
 
-    def marginal(self, frequencies):
-        """Approximate log-likelihood of frequencies of single categories, shape (n_categories, n)."""
-        return _normal_marginal(self, frequencies)
+    def marginal(self, frequencies, categories):
+        """Approximate log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        return _normal_marginal(self, frequencies, categories)
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -161,9 +162,9 @@ class CountLikelihood:
         )
         return value, gradient
 
-    def marginal(self, frequencies):
-        """Approximate log-likelihood of frequencies of single categories, shape (n_categories, n)."""
-        return _normal_marginal(self, frequencies)
+    def marginal(self, frequencies, categories):
+        """Approximate log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        return _normal_marginal(self, frequencies, categories)
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -239,14 +240,14 @@ def _diagonal(mechanism):
     return q * (1 - q) - core[0, 0], (p - q) * (1 - 2 * q) - 2 * core[0, 1]
 
 
-def _normal_marginal(part, frequencies):
-    """Normal log-likelihood of the counts as if they were independent, with the variance D at the estimate.
+def _normal_marginal(part, frequencies, categories):
+    """Normal log-likelihood of counts as if they were independent, with the variance D at the estimate.
 
     Along changes of the frequencies that keep their sum, the covariance of the counts is nearly D.
     """
     d0, d1 = _diagonal(part.mechanism)
-    variance = np.maximum(d0 + d1 * np.clip(part.estimate(), 0, 1), 1e-12)
-    error = part.sums[:, None] - part.n_reports * (part.q + (part.p - part.q) * frequencies)
+    variance = np.maximum(d0 + d1 * np.clip(part.estimate()[categories], 0, 1), 1e-12)
+    error = part.sums[categories, None] - part.n_reports * (part.q + (part.p - part.q) * frequencies)
     return -error**2 / (2 * max(part.n_reports, 1) * variance[:, None])
 
 

@@ -31,9 +31,11 @@ class Marginals:
 
     Attributes
     ----------
-    logs, density : ndarray of shape (n_categories, n_nodes)
-        Nodes :math:`\log y`, and the density of :math:`\log y` there, up to a constant for each category.
-    masses : ndarray of shape (n_categories, n_nodes)
+    row : ndarray of int, shape (n_categories,)
+        Row of each category in the other arrays. Categories with the same counts have the same posterior, and share it.
+    logs, density : ndarray of shape (n_rows, n_nodes)
+        Nodes :math:`\log y`, and the density of :math:`\log y` there, up to a constant for each row.
+    masses : ndarray of shape (n_rows, n_nodes)
         Integrals of that density from each node to the next lower one, the first from minus infinity.
     variance : float
         Sum of the variances of all y.
@@ -62,12 +64,14 @@ class Marginals:
     """
 
     def __init__(self, likelihoods, concentration, fineness=4):
-        estimate, errors = pooled_estimate(likelihoods)
         self.concentration = concentration
-        widest = 1 + _WIDEST / (len(estimate) * concentration)  # of the prior
-        self._nodes = _nodes(estimate, np.minimum(errors, widest), concentration, fineness)
+        counts = np.array([part.sums for part in likelihoods])
+        _, first, self.row, self._n_sharing = np.unique(counts, axis=1, return_index=True, return_inverse=True,
+                                                        return_counts=True)
+        estimate, errors = (part[first] for part in pooled_estimate(likelihoods))
+        self._nodes = _nodes(estimate, errors, len(self.row), concentration, fineness)
         self.logs = np.log(self._nodes)
-        self._level = concentration * self.logs + sum(part.marginal(self._nodes) for part in likelihoods)
+        self._level = concentration * self.logs + sum(part.marginal(self._nodes, first) for part in likelihoods)
         self._widths = np.diff(self.logs, axis=1)
         below = self._nodes[:, :1] * concentration / (1 + concentration)
         self._middles = np.concatenate([below, (self._nodes[:, 1:] + self._nodes[:, :-1]) / 2], axis=1)
@@ -75,7 +79,7 @@ class Marginals:
 
     def _balance(self):
         """Find lambda by Newton's method, and bisection where that would leave the interval known to contain it."""
-        tilt, low, high = len(self.logs) * self.concentration, -np.inf, np.inf
+        tilt, low, high = len(self.row) * self.concentration, -np.inf, np.inf
         for _ in range(_NEWTON_STEPS):
             excess, scale = self._tilt(tilt), np.sqrt(self.variance)
             if abs(excess) < _PRECISION * min(1.0, scale):
@@ -94,11 +98,11 @@ class Marginals:
         total = self.masses.sum(axis=1)
         mean = np.vecdot(self.masses, self._middles) / total
         variances = np.vecdot(self.masses, (self._middles - mean[:, None]) ** 2) / total
-        self.variance = max(float(variances.sum()), _LEAST_VARIANCE)
-        d = len(total)
+        self.variance = max(float(self._n_sharing @ variances), _LEAST_VARIANCE)
+        d = len(self.row)
         self.log_evidence = (gammaln(d * self.concentration) - d * gammaln(self.concentration) + tilt
-                             + np.log(total).sum() + top.sum() - np.log(self.variance) / 2)
-        return mean.sum() - 1
+                             + self._n_sharing @ (np.log(total) + top[:, 0]) - np.log(self.variance) / 2)
+        return self._n_sharing @ mean - 1
 
 
 def _logarithmic_mean(density, level):
@@ -109,9 +113,9 @@ def _logarithmic_mean(density, level):
     return np.where(is_flat, (density[:, 1:] + density[:, :-1]) / 2, exact)
 
 
-def _nodes(estimate, errors, concentration, fineness):
-    """Return increasing positive frequencies for each category, dense wherever its posterior can be."""
-    d = len(estimate)
+def _nodes(estimate, errors, d, concentration, fineness):
+    """Return increasing positive frequencies for each row, dense wherever its posterior can be."""
+    errors = np.minimum(errors, 1 + _WIDEST / (d * concentration))
     estimate = np.clip(estimate, -5 * errors, 1)
     width = 1 / np.sqrt(1 / errors**2 + d**2 * concentration)  # of prior and estimate together, if both are normal
     centre = width**2 * (estimate / errors**2 + d * concentration)

@@ -143,7 +143,8 @@ class HistogramModel(Model):
         """Log-density of unconstrained parameters, shape (n_walkers, n_params)."""
         logs, slope, _ = self.coordinates(theta)
         frequencies, log_total = _normalised(logs)
-        value = self._log_prior(logs, slope, log_total)[0] + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
+        value, _ = self._log_prior(logs, slope, log_total)
+        value = value + sum(part.log_likelihood(frequencies) for part in self.likelihoods)
         return np.where(np.isnan(value), -np.inf, value)  # infinite coordinates have NaN
 
     def gradient(self, theta):
