@@ -38,6 +38,9 @@ def find_mode(model, initial=None):
     with the best of four lengths t then improve the result, because L-BFGS can stop early. The Hessian is computed by
     differences over a fraction of a standard deviation, large compared with the rounding errors of a sum over many
     reports.
+
+    Nothing is searched if parameters are nearly independent and standard normal: their initial point is the centre.
+    With many of them, the mode is far from where the probability is.
     """
     with quiet():
         theta = model.initial() if initial is None else np.array(initial, dtype=float)
