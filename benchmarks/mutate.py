@@ -1,8 +1,9 @@
 """Mutation testing: the share of small random changes of the code that the tests detect.
 
 Run with ``python benchmarks/mutate.py --mutants 100 skldp/models skldp/sampling``; ``--quick`` tries four mutants
-with the nearest test file only. Each mutant changes one operator, constant or call in a temporary copy of the package
-and runs the tests of its folder, starting with the quick ones that mention the module. A failure, or a run longer than
+with the nearest test file only, ``--near`` uses test files that mention the module and take seconds. Each mutant
+changes one operator, constant or call in a temporary copy of the package and runs the tests of its folder, starting
+with the quick ones that mention the module. A failure, or a run longer than
 ``--timeout``, kills it: most mutants take a few seconds, survivors take minutes. For survivors the line is printed
 before and after the change; some are equivalent.
 """
@@ -10,13 +11,14 @@ before and after the change; some are equivalent.
 import argparse
 import ast
 import copy
+import importlib
+import multiprocessing
 import os
 import random
 import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 
+import pytest
 from _timing import print_header, print_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +51,10 @@ SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_p
 # These take up to a minute or two: they run last, and only if they mention the module or no other file does.
 SLOWEST = {f"test_{name}.py" for name in ("influence", "linear", "linear_regression", "logistic",
                                           "logistic_regression", "marginals", "warm_start")}
+OUTPUT = "output.txt"  # of the tests of a mutant
+# Imported once, before the tests of a mutant run in a forked process: they take seconds.
+PRELOADED = ("numpy", "scipy.optimize", "scipy.stats", "scipy.integrate", "sklearn.linear_model", "emcee", "joblib",
+             "sklearn.utils.estimator_checks")
 MEMORY = 6 * 2**30  # bytes of address space for each run; a mutant may try to allocate any amount
 OPERATORS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -130,8 +137,11 @@ def mutants(folders, n_mutants, seed):
     return [(path, node.lineno, source, spliced(source, node, variant)) for path, source, node, variant in chosen]
 
 
-def test_files(tree, path, source):
-    """Return the test files of a module: quick ones that mention its names first, its own examples last."""
+def test_files(tree, path, source, near_only=False):
+    """Return the test files of a module: quick ones that mention its names first, its own examples last.
+
+    With ``near_only`` they are those that mention it and take seconds, and the contract.
+    """
     names = re.findall(r"^(?:class|def) (\w+)|^(\w+) = ", source, re.MULTILINE)
     pattern = re.compile(r"\b(" + "|".join({"".join(pair) for pair in names} | {path.stem}) + r")\b")
     mentions = {}
@@ -146,43 +156,49 @@ def test_files(tree, path, source):
                 mentions[file] = found
     if any(found for file, found in mentions.items() if file.name != "test_contract.py"):
         mentions = {file: found for file, found in mentions.items() if found or file.name not in SLOWEST}
+    if near_only:
+        quick = [file for file, found in mentions.items() if found and file.name not in SLOWEST]
+        mentions = {file: mentions[file] for file in mentions if file in quick or file.name == "test_contract.py"}
     ordered = sorted(mentions, key=lambda file: (not mentions[file] and file.name != "test_contract.py",
                                                  file.name in SLOWEST, file.name in SLOW, -mentions[file]))
     return [str(file.relative_to(tree)) for file in ordered] + [str(path)]
 
 
-def run(copies, mutant, quick, timeout):
+def run(copies, mutant, options):
     """Return the outcome of a mutant: "killed", "timed out" or "survived"."""
     path, _, before, text = mutant
     tree = copies.get()
     (tree / path).write_text(text)
-    files = test_files(tree, path, before)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *(files[:1] if quick else files)]
-
-    def limit():
-        """Limit the memory and CPU seconds of the child process; CPU time does not depend on other load."""
-        resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
+    files = test_files(tree, path, before, options.near)
+    child = multiprocessing.get_context("fork").Process(
+        target=run_tests, args=(tree, files[:1] if options.quick else files, options.timeout, text == before))
     try:
-        done = subprocess.run(command, cwd=tree, capture_output=True, env=environment(tree), preexec_fn=limit,
-                              timeout=20 * timeout)
-        if done.returncode in (4, 5):  # pytest found no such file, or no test in it
-            raise RuntimeError(done.stdout.decode() + done.stderr.decode())
-        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        child.start()
+        child.join(20 * options.timeout)
+        if child.exitcode in (None, -signal.SIGXCPU, -signal.SIGKILL):
+            child.kill()
             return "timed out"
-        return "killed" if done.returncode else "survived"
-    except subprocess.TimeoutExpired:
-        return "timed out"
+        if child.exitcode in (4, 5):  # pytest found no such file, or no test in it
+            raise RuntimeError((tree / OUTPUT).read_text())
+        return "killed" if child.exitcode else "survived"
     finally:
         (tree / path).write_text(before)
         copies.put(tree)
 
 
-def environment(tree):
-    """Return the environment of a test run that imports the copy; without bytecode, which could be another mutant's."""
-    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1"}
+def run_tests(tree, files, timeout, is_original):
+    """Run tests of a copy in this process, which was forked, and end it with the exit code of pytest."""
+    with open(tree / OUTPUT, "w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.chdir(tree)
+    os.environ.update(PYTHONPATH=str(tree), PYTHONDONTWRITEBYTECODE="1")
+    sys.path.insert(0, str(tree))
+    sys.dont_write_bytecode = not is_original  # of a mutant it could be used for the next one
+    # CPU time does not depend on other load.
+    resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files]))
 
 
 def show(outcome, mutant):
@@ -200,10 +216,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds of CPU for each mutant (default 300)")
+    parser.add_argument("--near", action="store_true", help="only test files that mention the module and take seconds")
     parser.add_argument("--quick", action="store_true", help="four mutants, the nearest test file only")
     options = parser.parse_args()
     print_header("Mutants", "pytest", seed=options.seed)
     chosen = mutants(options.folders, 4 if options.quick else options.mutants, options.seed)
+    for name in PRELOADED:
+        importlib.import_module(name)
     start, outcomes = time.perf_counter(), []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies = Queue()
@@ -214,9 +233,9 @@ def main():
             shutil.copy(ROOT / "setup.cfg", tree)
             copies.put(tree)
         for path, number, before, _ in {mutant[0].parent: mutant for mutant in chosen}.values():
-            if "survived" != run(copies, (path, number, before, before), options.quick, options.timeout):
+            if "survived" != run(copies, (path, number, before, before), options):
                 sys.exit(f"The tests of {path.parent} fail without a mutant; fix them first.")
-        results = pool.map(lambda mutant: run(copies, mutant, options.quick, options.timeout), chosen)
+        results = pool.map(lambda mutant: run(copies, mutant, options), chosen)
         for mutant, outcome in zip(chosen, results):
             outcomes.append(outcome)
             if outcome != "killed":

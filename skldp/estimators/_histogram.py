@@ -43,8 +43,7 @@ class LDPHistogram(BaseLDPEstimator):
     concentration : "auto" or float, default="auto"
         Parameter of the symmetric Dirichlet prior. A few large and many rare categories have a small one, nearly equal
         categories a large one. "auto" learns it: up to 64 categories together with the frequencies, above by its most
-        probable value given the reports, at least 0.5. A number fixes it: 1 is uniform on the simplex, 1/2 the
-        reference prior.
+        probable value given the reports. A number fixes it: 1 is uniform on the simplex, 1/2 the reference prior.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
 

@@ -37,8 +37,9 @@ class Model(ABC):
         Maps draws by name, each of shape (chain, draw, ...), to those on which the stop rule of samplers depends, in
         place of all of them.
     nearly_independent : bool
-        Whether parameters are nearly independent given the reports, and so many that matrices of them are expensive.
-        Samplers then use variances in place of covariances. Needs a gradient.
+        Whether parameters are nearly independent and standard normal given the reports, and so many that matrices of
+        them are expensive. Samplers then start from the standard normal distribution around ``initial()`` in place of
+        the mode, and use variances in place of covariances. Needs a gradient.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Statistics of the reports under one protocol: sums, or the reports themselves if no sums are sufficient."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -106,7 +107,7 @@ class RowTally:
         """The distinct rows as a 0/1 matrix."""
         return np.unpackbits(self.rows, axis=1, count=self.width)
 
-    @property
+    @cached_property
     def sums(self):
         """Column sums."""
         return self.multiplicity @ self.unpacked().astype(np.int64)

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+_BLOCK = 200_000  # entries of theta
+
 
 @contextmanager
 def quiet():
@@ -53,7 +55,8 @@ class GuardedModel:
         # The last gradient call already computed this value.
         last_theta, value = self._last
         known = np.array_equal(last_theta, theta)
-        return value.copy() if known else _finite_or_minus_inf(self.model.log_density(theta))
+        return value.copy() if known else np.concatenate(
+            [_finite_or_minus_inf(self.model.log_density(block)) for block in _blocks(theta)])
 
     def gradient(self, theta):
         """Return the log-density and gradient of each row, by central differences if the model has no gradient."""
@@ -73,8 +76,9 @@ class GuardedModel:
     def constrain(self, theta):
         """Return the natural parameters of theta, shape (chain, draw, n_params): dict name -> (chain, draw, ...)."""
         chains_and_draws = theta.shape[:2]
-        natural = self.model.constrain(theta.reshape(-1, self.n_params))
-        return {name: _unflatten(values, chains_and_draws) for name, values in natural.items()}
+        blocks = [self.model.constrain(block) for block in _blocks(theta.reshape(-1, self.n_params))]
+        return {name: _unflatten(np.concatenate([block[name] for block in blocks]), chains_and_draws)
+                for name in blocks[0]}
 
     def monitored(self, draws):
         """Return what the stop rule depends on: all draws, unless the model says otherwise."""
@@ -88,6 +92,12 @@ class GuardedModel:
         values = self.log_density(grid.reshape(-1, n_params)).reshape(n_points, -1)
         gradient = (values[:, 1:n_params + 1] - values[:, n_params + 1:]) / (2 * step)
         return values[:, 0], gradient
+
+
+def _blocks(theta):
+    """Return blocks of rows whose intermediate results stay small: in the cache, and in memory."""
+    n_rows = max(1, _BLOCK // theta.shape[1])
+    return [theta[start:start + n_rows] for start in range(0, max(len(theta), 1), n_rows)]
 
 
 def _finite_or_minus_inf(values):

@@ -10,8 +10,6 @@ from skldp.sampling._density import quiet
 # Loss at points of zero density: line searches need a finite number.
 _IMPOSSIBLE = 1e100
 _NEWTON_STEPS = 5
-_N_SIGNS = 64
-_LEAST_CURVATURE = 0.1  # of coordinates whose prior is nearly standard normal
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,15 @@ def find_mode(model, initial=None):
     with the best of four lengths t then improve the result, because L-BFGS can stop early. The Hessian is computed by
     differences over a fraction of a standard deviation, large compared with the rounding errors of a sum over many
     reports.
+
+    Nothing is searched if parameters are nearly independent and standard normal: their initial point is the centre.
+    With many of them, the mode is far from where the probability is.
     """
     with quiet():
-        theta = _maximise(model, model.initial() if initial is None else np.array(initial, dtype=float))
+        theta = model.initial() if initial is None else np.array(initial, dtype=float)
         if model.nearly_independent:
-            return Mode(theta, float(model.log_density(theta[None])[0]), _variances_at(model, theta))
+            return Mode(theta, float(model.log_density(theta[None])[0]), np.ones(len(theta)))
+        theta = _maximise(model, theta)
         covariance = _covariance_at(model, theta)
         for _ in range(_NEWTON_STEPS):
             theta, gain = _newton_step(model, theta, covariance)
@@ -99,19 +101,6 @@ def _covariance_at(model, theta):
         measured = np.isfinite(curvature) & (curvature > 0)
         step = np.where(measured, fraction / np.sqrt(np.where(measured, curvature, 1.0)), step)
     return repaired_inverse(-differences(model, theta, step))
-
-
-def _variances_at(model, theta):
-    r"""Return the inverse of the diagonal of the negative Hessian H, by Hutchinson's estimate.
-
-    With random signs s, :math:`s_k(Hs)_k` has the mean :math:`H_{kk}`.
-    """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(_N_SIGNS, len(theta)))
-    step = 1e-4 * np.maximum(1.0, np.abs(theta))
-    _, up = model.gradient(theta + step * signs)
-    _, down = model.gradient(theta - step * signs)
-    curvature = np.mean((down - up) * signs, axis=0) / (2 * step)
-    return 1 / np.where(np.isfinite(curvature) & (curvature > _LEAST_CURVATURE), curvature, _LEAST_CURVATURE)
 
 
 def _gradient_differences(model, theta, step):

@@ -8,6 +8,7 @@ from skldp.sampling._metric import pulled_back, root_of, scaled, square_of
 
 _N_DRAWS = 512
 _N_ROUNDS = 8
+_FEW_ROUNDS = 2  # for variances: parameters are nearly standard normal from the start
 # Lengths of the residual, relative to that of a draw. Below the first one the approximation is good enough; above the
 # second one only half of a correction is made.
 _GOOD, _POOR = 0.05, 0.35
@@ -42,7 +43,7 @@ def nearest_normal(model, mode, rng):
     centre, root = mode.theta, root_of(mode.covariance)
     corrected = _corrected if root.ndim == 2 else _corrected_variances
     best, smallest = (centre, root), np.inf
-    for _ in range(_N_ROUNDS):
+    for _ in range(_N_ROUNDS if root.ndim == 2 else _FEW_ROUNDS):
         z = rng.standard_normal((_N_DRAWS // 2, n_params))
         z = np.concatenate([z, -z])
         residual = _residuals(model, centre, root, z)

@@ -210,3 +210,15 @@ def test_exact_needs_the_rows_of_every_cohort():
         model.fit_reports(kept + counted)
     rows = other.aggregate(other._randomize(records, None, 1), keep_rows=True)
     assert model.fit_reports(kept + rows).likelihood_ == "exact"
+
+
+def test_many_empty_categories_converge_and_are_found():
+    truth = np.repeat([0.1, 0.0], [10, 190])
+    records = np.random.default_rng(0).choice(200, p=truth, size=(20_000, 1))
+    model = LDPHistogram(categories=list(range(200)), random_state=0).fit(records)
+    assert model.posterior_.rhat["frequencies"].max() <= 1.01
+    distance, projected = (np.abs(estimate - truth).sum() for estimate in
+                           (model.frequencies_, project_on_simplex(model.point_estimate_)))
+    assert distance < 0.9 * projected  # 0.68 if the concentration is learned, 3.0 if it is 1/2
+    ends = model.posterior_.interval(0.9)["frequencies"]
+    assert (ends[truth == 0, 0] < 1e-9).all() and (ends[truth == 0, 1] < 0.02).all()

@@ -147,7 +147,7 @@ def _category_cases():
 
 
 def _log_dirichlet(model, theta):
-    """Prior of frequencies of shape 0.7 and of a Gamma total of shape 100, in coordinates, by its definition."""
+    """Prior of frequencies of shape 0.7 and of a Gamma total of mean 1, in coordinates, by its definition."""
     return _log_prior_of_frequencies(model, theta, lambda frequencies: stats.dirichlet([0.7] * 4).pdf(frequencies))
 
 
@@ -164,18 +164,19 @@ def _log_learned_dirichlet(model, theta):
 
 def _log_prior_of_frequencies(model, theta, density):
     frequencies = model.constrain(theta[None])["frequencies"][0]
-    logs = model._logs(theta)[0]
+    logs = model.coordinates(theta[None])[0][0]
     total = np.exp(logs).sum()
     np.testing.assert_allclose(np.exp(logs) / total, frequencies, rtol=1e-12)
 
     def natural(theta):
         """Free frequencies and the total."""
-        g = np.exp(model._logs(theta)[0])
-        return np.append(g[:-1] / g.sum(), g.sum())
+        y = np.exp(model.coordinates(theta[None])[0][0])
+        return np.append(y[:-1] / y.sum(), y.sum())
 
-    step = 1e-5
+    step, shape = 1e-5, model.coordinates.total
     jacobian = [(natural(theta + step * e) - natural(theta - step * e)) / (2 * step) for e in np.eye(len(theta))]
-    return np.log(density(frequencies)) + stats.gamma(100).logpdf(total) + np.linalg.slogdet(jacobian)[1]
+    prior_of_total = stats.gamma(shape, scale=1 / shape).logpdf(total)
+    return np.log(density(frequencies)) + prior_of_total + np.linalg.slogdet(jacobian)[1]
 
 
 def _responses_cases():

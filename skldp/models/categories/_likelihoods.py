@@ -33,6 +33,11 @@ class MultinomialLikelihood:
         gradient = self.sums * (self.p - self.q) / np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
         return self.log_likelihood(frequencies), gradient
 
+    def marginal(self, frequencies, categories):
+        """Log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        # Exact up to a term that is linear in the frequencies.
+        return self.sums[categories, None] * np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300))
+
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
         return unbiased(self.sums, self.n_reports, self.p, self.q)
@@ -53,7 +58,7 @@ class RowLikelihood:
         self.rows = np.ascontiguousarray(tally.unpacked(), dtype=dtype)
         self.weights = tally.multiplicity.astype(float)
         self.n_reports, self.sums = tally.n_reports, tally.sums
-        self.n_categories, self.p, self.q = mechanism.n_categories, mechanism.p, mechanism.q
+        self.mechanism, self.n_categories, self.p, self.q = mechanism, mechanism.n_categories, mechanism.p, mechanism.q
         self.contrast = mechanism.ratio - 1
 
     def _terms(self, frequencies):
@@ -68,6 +73,10 @@ class RowLikelihood:
         terms = self._terms(frequencies)
         gradient = (self.contrast * self.weights / terms).astype(self.rows.dtype) @ self.rows
         return np.log(terms) @ self.weights, gradient.astype(float)
+
+    def marginal(self, frequencies, categories):
+        """Approximate log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        return _normal_marginal(self, frequencies, categories)
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -128,9 +137,7 @@ class CountLikelihood:
         self.n_used = self.n_categories if mechanism.n_ones is None else self.n_categories - 1
         self.mean = self.sums[: self.n_used] / max(n_reports, 1)
         self.core = _covariance_core(mechanism)
-        # D = d0 + d1 theta is the diagonal of S minus that of U M U'; the squares of the frequencies cancel.
-        self.d0 = self.q * (1 - self.q) - self.core[0, 0]
-        self.d1 = (self.p - self.q) * (1 - 2 * self.q) - 2 * self.core[0, 1]
+        self.d0, self.d1 = _diagonal(mechanism)
 
     def log_likelihood(self, frequencies):
         """Log-likelihood, shape (n_walkers,)."""
@@ -154,6 +161,10 @@ class CountLikelihood:
             - self.d1 / 2 * inverse_diagonal - inverse * (k12 + k22 * theta)
         )
         return value, gradient
+
+    def marginal(self, frequencies, categories):
+        """Approximate log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
+        return _normal_marginal(self, frequencies, categories)
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -221,6 +232,23 @@ def _covariance_core(mechanism):
     one, neither = mechanism.pair_probabilities
     cross = one - neither - q * (p - q)
     return np.array([[neither - q**2, cross], [cross, -((p - q) ** 2)]])
+
+
+def _diagonal(mechanism):
+    """Return d0 and d1 of D = d0 + d1 theta: the diagonal of S minus that of U M U', where squares of theta cancel."""
+    p, q, core = mechanism.p, mechanism.q, _covariance_core(mechanism)
+    return q * (1 - q) - core[0, 0], (p - q) * (1 - 2 * q) - 2 * core[0, 1]
+
+
+def _normal_marginal(part, frequencies, categories):
+    """Normal log-likelihood of counts as if they were independent, with the variance D at the estimate.
+
+    Along changes of the frequencies that keep their sum, the covariance of the counts is nearly D.
+    """
+    d0, d1 = _diagonal(part.mechanism)
+    variance = np.maximum(d0 + d1 * np.clip(part.estimate()[categories], 0, 1), 1e-12)
+    error = part.sums[categories, None] - part.n_reports * (part.q + (part.p - part.q) * frequencies)
+    return -error**2 / (2 * max(part.n_reports, 1) * variance[:, None])
 
 
 def pooled_estimate(likelihoods):

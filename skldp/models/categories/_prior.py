@@ -1,16 +1,18 @@
 r"""Prior of frequencies: symmetric Dirichlet, with a given or a learned concentration."""
 
 import numpy as np
-from scipy.special import gammainc, gammaln
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
 
 from skldp._validation._parameters import check_positive
 from skldp.exceptions import InvalidParameterError
+from skldp.models.categories._marginals import Marginals
 
 # The logarithm of a learned concentration is normal, truncated to these ends.
 _LOG_MEAN, _LOG_SCALE = np.log(0.5), 1.5
 _ENDS = 0.005, 20.0
 _COARSEST, _POINTS_PER_WIDTH = 0.25, 2.0  # of the grid of logarithms
-_FINEST, _N_CELLS = 0.05, 200  # for the estimate of a concentration
+_PRECISION = 0.05  # of the logarithm of an estimated concentration
 
 
 class DirichletPrior:
@@ -55,40 +57,24 @@ class DirichletPrior:
         return largest + np.log(total), weights @ self.concentrations / total
 
 
-def estimated_concentration(estimate, errors):
-    r"""Return the most probable concentration given unbiased estimates of many frequencies.
+def estimated_concentration(likelihoods):
+    r"""Return the most probable concentration, with the evidence of :class:`Marginals`.
 
     Parameters
     ----------
-    estimate, errors : ndarray of shape (n_categories,)
-        Estimates, and their standard errors.
+    likelihoods : list
+        One for each protocol.
 
     Returns
     -------
     float
-
-    Notes
-    -----
-    The marginal likelihood of :math:`\alpha` treats categories as independent: estimates are normal around
-    :math:`\theta_k`, which is Gamma with the shape :math:`\alpha` and the mean 1/d. The integral over
-    :math:`\theta_k` is a sum over 200 cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skldp.models.categories._prior import estimated_concentration
-    >>> shares = np.random.default_rng(0).dirichlet(np.full(500, 0.2))
-    >>> bool(0.1 < estimated_concentration(shares, np.full(500, 1e-3)) < 0.4)
-    True
     """
-    d = len(estimate)
-    concentrations, log_prior = _grid(d, "auto", _FINEST)
-    edges = np.append(0.0, np.geomspace(1e-4 / d, 1.0, _N_CELLS))
-    middles = np.append(edges[:-1] + np.diff(edges) / 2, 1.0)
-    below = gammainc(concentrations, d * concentrations * edges[:, None])
-    masses = np.diff(below, axis=0, append=1.0)
-    chances = np.exp(-0.5 * ((estimate[:, None] - middles) / errors[:, None]) ** 2) @ masses
-    return float(concentrations[np.argmax(np.log(np.maximum(chances, 1e-300)).sum(axis=0) + log_prior)])
+    def loss(log):
+        prior = -0.5 * ((log - _LOG_MEAN) / _LOG_SCALE) ** 2
+        return -prior - Marginals(likelihoods, np.exp(log), fineness=1).log_evidence
+
+    found = minimize_scalar(loss, bounds=np.log(_ENDS), method="bounded", options={"xatol": _PRECISION})
+    return float(np.exp(found.x))
 
 
 def check_concentration(concentration):
@@ -100,12 +86,12 @@ def check_concentration(concentration):
     return check_positive(concentration, "concentration")
 
 
-def _grid(n_categories, concentration, finest=0.0):
+def _grid(n_categories, concentration):
     """Return concentrations, and the logarithms of their weights."""
     if not isinstance(concentration, str):
         return np.array([float(concentration)]), np.zeros(1)
     low, high = np.log(_ENDS)
-    step = min(_COARSEST, max(finest, 1 / (_POINTS_PER_WIDTH * np.sqrt(n_categories))))
+    step = min(_COARSEST, 1 / (_POINTS_PER_WIDTH * np.sqrt(n_categories)))
     logs = np.linspace(low, high, int(np.ceil((high - low) / step)) + 1)
     log_weights = -0.5 * ((logs - _LOG_MEAN) / _LOG_SCALE) ** 2
     log_weights[[0, -1]] -= np.log(2)  # trapezoidal rule

@@ -16,7 +16,7 @@ from skldp.models.categories._likelihoods import (
     PairedCountLikelihood,
     RowLikelihood,
 )
-from skldp.models.categories._model import softmax
+from skldp.models.categories._model import _normalised
 from skldp.models.categories._pair_likelihood import PairLikelihood, containment
 from skldp.protocols import CategoryProtocol
 
@@ -235,8 +235,10 @@ def test_pair_likelihood_is_concave_and_finite(mechanism, epsilon):
                 assert eigenvalues.max() <= 1e-9 * np.abs(eigenvalues).max()
 
 
-def test_softmax_sums_to_one():
-    assert softmax(np.array([[1000.0, 1000.0, -1000.0]])).tolist() == [[0.5, 0.5, 0.0]]
+def test_normalised_frequencies_and_their_total():
+    frequencies, log_total = _normalised(np.array([[1000.0, 1000.0, -1000.0]]))
+    assert frequencies.tolist() == [[0.5, 0.5, 0.0]]
+    np.testing.assert_allclose(log_total, [1000 + np.log(2)])
 
 
 @pytest.mark.parametrize("mechanism, keep_rows, likelihood, expected", [
