@@ -7,6 +7,8 @@ import numpy as np
 from skldp.sampling._diagnostics import element_names
 from skldp.sampling._warm_start import WarmStart
 
+_MOST_SHOWN = 64  # elements of a parameter in a summary
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Posterior:
@@ -132,7 +134,7 @@ class Posterior:
         level : float, default=0.95
             Posterior probability inside the interval.
         names : list of str or None, default=None
-            Parameters to show; all of them by default.
+            Parameters to show. By default all of up to 64 elements, or all if every one has more.
 
         Returns
         -------
@@ -141,7 +143,7 @@ class Posterior:
             ess_tail, rhat, and bits if the information gained is known. A
             SummaryTable if pandas is not installed.
         """
-        names = list(self.draws) if names is None else list(names)
+        names = self._shown() if names is None else list(names)
         unknown = [name for name in names if name not in self.draws]
         if unknown:
             raise ValueError(f"names contains {unknown[0]!r}, but the parameters are {', '.join(self.draws)}.")
@@ -152,6 +154,11 @@ class Posterior:
         except ImportError:
             return SummaryTable(rows, columns)
         return DataFrame(columns, index=rows)
+
+    def _shown(self):
+        """Return the names of parameters that a table has room for; all names if it has room for none."""
+        few = [name for name, values in self.draws.items() if values[0, 0].size <= _MOST_SHOWN]
+        return few or list(self.draws)
 
     def _columns(self, level, names):
         interval = self.interval(level)
