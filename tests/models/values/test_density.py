@@ -106,7 +106,7 @@ def test_information_is_the_variance_of_the_score():
 
 def test_masses_follow_their_definition():
     sizes = np.array([1, 4, 5, 4, 1])
-    model = SmoothMasses(sizes, np.array([4, 2]))
+    model = SmoothMasses(sizes, np.array([3, 2]))
     coefficients, x = np.random.default_rng(0).normal(size=(2, model.n_coefficients)), np.array([[1, 0.2, -1, 0.5]] * 2)
     smooth = sizes * np.exp(coefficients @ model.basis.T)
     smooth /= smooth.sum(axis=1, keepdims=True)
@@ -116,8 +116,10 @@ def test_masses_follow_their_definition():
     total[:, 0] += lower * (smooth[:, 0] + near * smooth[:, 1])
     total[:, 4] += upper * (smooth[:, 4] + near * smooth[:, 3])
     np.testing.assert_allclose(total.sum(axis=1), 1, rtol=1e-12)
-    total[:, [4, 2]] += odds
+    total[:, [3, 2]] += odds
     np.testing.assert_allclose(model(coefficients, x).total, total / (1 + odds.sum()), rtol=1e-12)
+    with_lower = model.with_spike(0)
+    assert not with_lower.near[0].any() and with_lower.near[1].any(), "a point mass in place of a share"
 
 
 def test_deviations_have_an_average_prior_variance_of_one():
