@@ -4,7 +4,9 @@ Blocks, chosen with ``--blocks``:
 
 - *coverage*: how often 90 % intervals contain the mean, the standard deviation, the median and four other quantiles
   (10, 25, 75, 90 %) of the column from which clients are drawn with replacement, for the columns of
-  ``_value_columns.py``. *bias* is the mean distance of posterior mean and truth in posterior standard deviations.
+  ``_value_columns.py``. *bias* is the mean distance of posterior mean and truth in posterior standard deviations,
+  *spread* the standard deviation of these distances, and *width* that of an interval in units of the range. Reports are
+  counts drawn with their probabilities, as those of clients are.
 - *distance*: Wasserstein-1 and Kolmogorov distance of the posterior mean distribution from the truth, against
   expectation-maximisation with smoothing (EMS) on the same reports, from the description in Li et al. (2020): masses of
   256 cells, each step of EM followed by the weights (1/4, 1/2, 1/4), until the log-likelihood grows by less than
@@ -22,6 +24,7 @@ Run with ``python benchmarks/table_density.py``; ``--quick`` is a smoke run. The
 import argparse
 import time
 import warnings
+from functools import lru_cache
 
 import numpy as np
 from _data import results_folder, write_table
@@ -44,34 +47,55 @@ from skldp.protocols._tallies import Tally
 SEED = 20260101
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 LEVEL = 0.9
+TWELVE = ("normal", "beta(5, 2)", "two normals", "exponential", "lognormal", "zeros", "spike", "price", "arr_delay",
+          "wage", "experience", "food expense")
 WINDOWS = (0.02, 0.03, 0.06, 0.09, 0.125, 0.16, 0.2, 0.25, 0.3)
 
 
-def fitted(column, epsilon, n_reports, seed, **options):
-    """Return an estimator fitted to clients drawn from a column, and whether it warned."""
-    rng = np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports])
-    records = rng.choice(column.values(), (n_reports, 1))
+def simulated(column, epsilon, n_reports, rng, **options):
+    """Return an unfitted estimator, and the aggregate of the reports of clients drawn from a column."""
     model = LDPDensity(epsilon=epsilon, bounds=column.bounds, step=column.step, random_state=int(rng.integers(2**31)),
                        **options)
+    protocol = model.protocol()
+    counts = rng.multinomial(n_reports, report_probabilities(column, protocol.randomizer))
+    return model, Aggregate({protocol: Tally(n_reports, counts[None])})
+
+
+@lru_cache(maxsize=8)
+def report_probabilities(column, mechanism):
+    """Return the probability of each possible report of a client drawn from a column."""
+    levels = np.bincount(mechanism.encode(column.values()).astype(int), minlength=mechanism.n_levels + 1)
+    reports = np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
+    points = np.linspace(*column.bounds, mechanism.n_levels + 1)
+    probabilities = np.exp(mechanism.log_prob(reports[:, None], points)) @ (levels / levels.sum())
+    return probabilities / probabilities.sum()
+
+
+def fitted(column, epsilon, n_reports, seed):
+    """Return an estimator fitted to clients drawn from a column, its CPU seconds, and whether it warned."""
+    rng = np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports])
+    model, aggregate = simulated(column, epsilon, n_reports, rng)
+    start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StatisticalWarning)
-        model.fit(records)
-    return model, bool(caught)
+        model.fit_reports(aggregate)
+    return model, time.process_time() - start, bool(caught)
 
 
 def intervals(name, epsilon, n_reports, seed):
     """Return the row of one fit: which intervals contain the truth, biases, widths, R-hat, and whether it warned."""
     column = COLUMNS[name]
-    start = time.process_time()
-    model, warned = fitted(column, epsilon, n_reports, seed)
-    seconds, values = time.process_time() - start, column.values()
+    model, seconds, warned = fitted(column, epsilon, n_reports, seed)
+    values = column.values()
     draws = model.posterior_.draws
     row = {"seconds": seconds, "warned": warned,
-           "R-hat": max(float(np.nanmax(found)) for found in model.posterior_.rhat.values())}
+           "R-hat": max(float(model.posterior_.rhat[what]) for what in ("mean", "std")),
+           "slowest": seconds, "p-value": model.fit_check_.p_value}
     for what, truth in (("mean", values.mean()), ("std", values.std())):
         low, high = np.quantile(draws[what], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         row[what] = low <= truth <= high
         row[f"bias {what}"] = (draws[what].mean() - truth) / draws[what].std()
+        row[f"width {what}"] = (high - low) / (column.bounds[1] - column.bounds[0])
     _, low, high = model.quantile(QUANTILES, level=LEVEL)
     truth = np.quantile(values, QUANTILES)
     inside = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
@@ -80,24 +104,29 @@ def intervals(name, epsilon, n_reports, seed):
 
 def coverage(args):
     """Print and write the coverage of intervals."""
-    cells = [(name, epsilon) for name in args.columns or COLUMNS for epsilon in args.epsilon]
+    cells = [(name, epsilon) for name in args.columns or TWELVE for epsilon in args.epsilon]
     jobs = (delayed(intervals)(name, epsilon, args.reports, seed) for name, epsilon in cells
             for seed in range(args.seeds))
     found = list(tqdm(Parallel(n_jobs=args.n_jobs, return_as="generator")(jobs), total=len(cells) * args.seeds,
                       disable=args.quick))
-    names = ["mean", "std", "median", "quantiles", "bias mean", "bias std", "seconds", "R-hat", "warned"]
+    names = ["mean", "std", "median", "quantiles", "bias mean", "bias std", "width mean", "width std", "seconds",
+             "slowest", "R-hat", "warned"]
     rows = []
     for place, (name, epsilon) in enumerate(cells):
         fits = found[place * args.seeds:(place + 1) * args.seeds]
         means = {key: np.mean([fit[key] for fit in fits]) for key in names}
-        means["R-hat"] = max(fit["R-hat"] for fit in fits)
-        rows.append([name, epsilon, args.reports, args.seeds, *means.values()])
+        means |= {key: max(fit[key] for fit in fits) for key in ("slowest", "R-hat")}
+        spread = [np.std([fit[f"bias {what}"] for fit in fits]) for what in ("mean", "std")]
+        rows.append([name, epsilon, args.reports, args.seeds, *means.values(), *spread])
     print("Coverage of 90 % intervals")
-    columns = ["column", "epsilon", "N", "fits", *names]
+    columns = ["column", "epsilon", "N", "fits", *names, "spread mean", "spread std"]
     print_table(columns, rows)
     for epsilon in args.epsilon:
         table = np.array([row[4:8] for row in rows if row[1] == epsilon], dtype=float)
         print(f"epsilon {epsilon:g}: average {table.mean(axis=0).round(3)}, worst {table.min(axis=0).round(2)}")
+    p_values = np.array([fit["p-value"] for fit in found])
+    print(f"p-values of {len(p_values)} fits: {np.mean(p_values < 0.01):.4f} below 0.01, "
+          f"{np.mean(p_values < 0.1):.4f} below 0.1")
     _write(args, "density_coverage", columns, rows)
 
 
@@ -119,10 +148,7 @@ def distances(name, epsilon, n_reports, seed):
     """Return both distances from the truth, of the posterior mean and of the peer."""
     column = COLUMNS[name]
     rng = np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports])
-    records = rng.choice(column.values(), (n_reports, 1))
-    model = LDPDensity(epsilon=epsilon, bounds=column.bounds, random_state=int(rng.integers(2**31)))
-    reports = model.privatize(records)
-    aggregate = model.aggregate(reports)
+    model, aggregate = simulated(column, epsilon, n_reports, rng)
     model.fit_reports(aggregate)
     grid = model._grid(model.protocol_)
     x = np.linspace(*column.bounds, 1025)[1:-1]
@@ -180,7 +206,7 @@ def means(args):
     rows = []
     for name, column in REAL.items():
         n = 5000 if args.quick else min(len(column.values()), 53_940)
-        model, _ = fitted(column, 1.0, n, 0)
+        model, _, _ = fitted(column, 1.0, n, 0)
         low, high = model.posterior_.interval(0.99)["mean"]
         truth = column.values().mean()
         best = 2 * norm.ppf(0.995) * unbiased_std(column, 1.0) / np.sqrt(n)
@@ -239,15 +265,7 @@ def times(args):
 
 def _time(column, epsilon, n):
     """Return seconds, steps, the largest R-hat and the smallest effective sample size of a fit."""
-    model = LDPDensity(epsilon=epsilon, bounds=column.bounds, step=column.step, random_state=0)
-    protocol = model.protocol()
-    mechanism = protocol.randomizer
-    levels = np.bincount(mechanism.encode(column.values()).astype(int), minlength=mechanism.n_levels + 1)
-    reports = np.arange(mechanism.clamp[0], mechanism.clamp[1] + 1)
-    points = np.linspace(*column.bounds, mechanism.n_levels + 1)
-    probabilities = np.exp(mechanism.log_prob(reports[:, None], points)) @ (levels / levels.sum())
-    counts = np.random.default_rng(SEED).multinomial(n, probabilities / probabilities.sum())
-    aggregate = Aggregate({protocol: Tally(n, counts[None])})
+    model, aggregate = simulated(column, epsilon, n, np.random.default_rng([SEED, n]))
     start = time.process_time()
     model.fit_reports(aggregate)
     posterior = model.posterior_

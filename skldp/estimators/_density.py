@@ -71,13 +71,15 @@ class LDPDensity(BaseLDPDensity):
     Notes
     -----
     The density is constant in each cell. Its logarithm is that of a normal density plus a smooth deviation, whose scale
-    is learned, and there are point masses at the bounds, and in cells where the reports clearly show one. The
-    likelihood of the square wave is exact for these masses. See :class:`skldp.models.DensityModel` for the prior.
+    is learned. An unknown share of the mass near each bound lies at the bound itself, and cells where the reports
+    clearly show a point mass have one. The likelihood of the square wave is exact for these masses. See
+    :class:`skldp.models.DensityModel` for the prior.
 
     *Known limits.* Point masses inside the bounds that the reports cannot show, such as round numbers at a small
-    budget, are smoothed, so that quantiles near them can be off; ``step`` makes values on a grid exact. A point mass at
-    a bound of less than two to three standard errors is found next to the bound. Heavy tails are pulled to those of
-    a normal distribution: the mean of a strongly skewed value can be one posterior standard deviation too small.
+    budget, are smoothed, so that quantiles near them can be off; ``step`` makes values on a grid exact. Tails are
+    pulled to those of a normal distribution: at epsilon 1 and 20,000 reports the mean of a strongly skewed value is 0.4
+    to 1.6 posterior standard deviations too small on average, and the standard deviation of a bell-shaped one about 0.5
+    too large.
 
     Examples
     --------

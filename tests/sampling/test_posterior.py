@@ -208,6 +208,15 @@ def test_to_arviz_of_either_generation(posterior, monkeypatch, version, groups):
     assert posterior.to_arviz() == (((group,), {}) if groups else ((), group))
 
 
+def test_summary_leaves_out_large_parameters_unless_asked():
+    draws = {"mean": np.zeros((2, 3)), "density": np.zeros((2, 3, 65))}
+    nothing = {name: np.zeros(values.shape[2:]) for name, values in draws.items()}
+    assert len(Posterior(draws, nothing, nothing, nothing).summary()) == 1
+    assert len(Posterior(draws, nothing, nothing, nothing).summary(names=["mean", "density"])) == 66
+    large = {"density": draws["density"]}
+    assert len(Posterior(large, nothing, nothing, nothing).summary()) == 65
+
+
 def test_summary_of_selected_parameters():
     rng = np.random.default_rng(0)
     posterior = posterior_of({"coef": rng.normal(size=(4, 50, 2)), "sigma": rng.normal(size=(4, 50))})

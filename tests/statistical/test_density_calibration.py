@@ -16,13 +16,12 @@ INFERENCE = MCMC(n_draws=100)
 
 
 def drawn_masses(rng, grid):
-    """Return masses of the cells from the prior, by its definition, without point masses."""
-    basis = SmoothMasses(grid.sizes, np.empty(0, dtype=int)).basis
+    """Return masses of the cells from the prior, by its definition, without point masses inside."""
+    masses = SmoothMasses(grid.sizes, np.empty(0, dtype=int))
     scale = 2.5 * np.exp(0.6 * rng.standard_normal())
-    coefficients = np.concatenate([5 * rng.standard_normal(2), scale * rng.standard_normal(basis.shape[1] - 2)])
-    logs = basis @ coefficients
-    masses = grid.sizes * np.exp(logs - logs.max())
-    return masses / masses.sum()
+    scales = np.append(np.full(2, 5.0), np.full(masses.n_coefficients - 2, scale))
+    drawn = masses((scales * rng.standard_normal(masses.n_coefficients))[None], rng.standard_normal((1, 2)))
+    return drawn.total[0] / drawn.total[0].sum()
 
 
 def scores_of(epsilon, break_model=None):

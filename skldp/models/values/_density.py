@@ -29,10 +29,10 @@ class DensityModel(Model):
     Notes
     -----
     The masses p of the cells are those of ``SmoothMasses``: a density whose logarithm is that of a normal one plus
-    smooth deviations, and point masses. Coefficients of the log-density are functions of coordinates (t, y, z), which
-    ``DensityCoordinates`` describes with their prior, and the log-odds of a point mass are :math:`-4 + 2x` with x
-    standard normal a priori. The unconstrained parameters are (t, y, z, x), and the log-likelihood is
-    :math:`\sum_g n_g\log P_g(p)`.
+    smooth deviations, shares of it that are gathered at the bounds, and point masses. Coefficients of the log-density
+    are functions of coordinates (t, y, z), which ``DensityCoordinates`` describes with their prior. The log-odds of a
+    gathered share are :math:`-3 + 3x` and those of a point mass :math:`-4 + 2x`, with x standard normal a priori. The
+    unconstrained parameters are (t, y, z, x), and the log-likelihood is :math:`\sum_g n_g\log P_g(p)`.
 
     Reports are counted in groups as wide as a cell. Cells with a point mass are found from the reports
     (``find_pilot``); the model takes them as given.

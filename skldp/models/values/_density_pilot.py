@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp.models.values._density_coordinates import MEDIAN_SCALE, DensityCoordinates, prior_precision
-from skldp.models.values._smooth_masses import Masses, SmoothMasses
+from skldp.models.values._smooth_masses import N_ENDS, Masses, SmoothMasses
 
 _N_STEPS = 40
 _GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
 _MOST_SPIKES = 8
-# Standard deviations of its score, at which a cell gets a point mass. Values are often clipped to a bound. With 1 there
-# the standard deviation of normal values was up to three posterior standard deviations too large.
-_LEAST_SCORE, _LEAST_SCORE_AT_BOUND = 4.5, 2.5
+# Standard deviations of its score, at which a cell gets a point mass. With 2.5 at the bounds, one in twenty columns of
+# normal values got one, and then the standard deviation was three posterior standard deviations too large.
+_LEAST_SCORE = 4.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Pilot:
 
     masses: SmoothMasses
     coordinates: DensityCoordinates
-    x: np.ndarray  # standardised log-odds of the point masses
+    x: np.ndarray  # standardised log-odds of the shares at the bounds and of the point masses
 
 
 def find_pilot(grid, likelihoods):
@@ -40,17 +40,17 @@ def find_pilot(grid, likelihoods):
     -----
     The search takes Fisher scoring steps, halved until the log-density rises. At the mode a point mass in cell j would
     change the log-likelihood at the rate :math:`u_j = \partial_j\ell - p^T\partial\ell`. If the largest of these scores
-    is above 4.5 of its standard deviations, or 2.5 at a bound, given that all other parameters adapt, the cell gets a
-    point mass of its own, and the search is repeated, up to eight times. A point mass that the reports do not show is
+    is above 4.5 of its standard deviations, given that all other parameters adapt, the cell gets a point mass of its
+    own, and the search is repeated, up to eight times. A point mass that the reports do not show is
     left to the density of its cell: a prior for it would have one mode without and one with the point mass, between
     which walkers hardly move. The scale of the deviations is 1 here, since rough ones would hide point masses, and in
     the end the median of its prior.
     """
     masses = SmoothMasses(grid.sizes, np.empty(0, dtype=np.int64))
-    point = _Point.at(masses, likelihoods, 1.0, np.zeros(masses.n_coefficients), np.empty(0)).mode()
+    point = _Point.at(masses, likelihoods, 1.0, np.zeros(masses.n_coefficients), np.ones(N_ENDS)).mode()
     for _ in range(_MOST_SPIKES):
         cell, score = point.largest_score()
-        if score < 1:
+        if score < _LEAST_SCORE:
             break
         masses = masses.with_spike(cell)
         point = _Point.at(masses, likelihoods, 1.0, point.coefficients, np.append(point.x, 0.0)).mode()
@@ -87,7 +87,7 @@ class _Point:
 
     @property
     def x(self):
-        """Standardised log-odds of the point masses."""
+        """Standardised log-odds of the shares at the bounds and of the point masses."""
         return self.params[self.model.n_coefficients:]
 
     @property
@@ -120,7 +120,7 @@ class _Point:
         return after
 
     def largest_score(self):
-        """Return the cell in which a point mass would explain most, and its score relative to the least one."""
+        """Return the cell in which a point mass would explain most, and its standardised score."""
         (total,), (by_mass,) = self.masses.total, self.by_mass
         fitted, added = self.model.directions(self.masses), np.eye(len(total)) - total[:, None]
         n_fitted = fitted.shape[1]
@@ -130,9 +130,6 @@ class _Point:
         variances = np.diag(information)[n_fitted:] - np.sum(between * np.linalg.solve(among, between), axis=0)
         scores = (by_mass - total @ by_mass) / np.sqrt(np.maximum(variances, 1e-9))
         scores[self.model.spikes] = 0.0
-        least = np.full(len(total), _LEAST_SCORE)
-        least[[0, -1]] = _LEAST_SCORE_AT_BOUND
-        scores = scores / least
         cell = int(np.argmax(scores))
         return cell, float(scores[cell])
 

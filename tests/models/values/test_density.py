@@ -9,6 +9,8 @@ from skldp.models.values._density_coordinates import DensityCoordinates
 from skldp.models.values._smooth_masses import SmoothMasses
 from skldp.models.values._window_likelihood import WindowLikelihood
 from skldp.protocols import ValueProtocol
+from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._tallies import Tally
 
 GRIDS = [ValueGrid((0.0, 1.0), 24, 9), ValueGrid((-3.0, 5.0), 16, 17, discrete=True), ValueGrid((0.0, 1.0), 1, 2),
          ValueGrid((0.0, 40.0), 40, 12, discrete=True)]
@@ -104,14 +106,20 @@ def test_information_is_the_variance_of_the_score():
 
 def test_masses_follow_their_definition():
     sizes = np.array([1, 4, 5, 4, 1])
-    model = SmoothMasses(sizes, np.array([0, 4, 2]))
-    coefficients, x = np.random.default_rng(0).normal(size=(2, model.n_coefficients)), np.array([[-1.0, 0.5, 1.0]] * 2)
-    logs = coefficients @ model.basis.T
-    smooth = sizes * np.exp(logs)
-    odds = np.exp(-4 + 2 * x)
-    total = smooth / smooth.sum(axis=1, keepdims=True)
-    total[:, [0, 4, 2]] += odds
-    np.testing.assert_allclose(model(coefficients, x).total, total / (1 + odds.sum(axis=1, keepdims=True)), rtol=1e-12)
+    model = SmoothMasses(sizes, np.array([3, 2]))
+    coefficients, x = np.random.default_rng(0).normal(size=(2, model.n_coefficients)), np.array([[1, 0.2, -1, 0.5]] * 2)
+    smooth = sizes * np.exp(coefficients @ model.basis.T)
+    smooth /= smooth.sum(axis=1, keepdims=True)
+    (lower, upper), odds = 1 / (1 + np.exp(3 - 3 * x[0, :2])), np.exp(-4 + 2 * x[0, 2:])
+    near = np.exp(-0.25 / 0.05)  # of the cell beside a bound; the middle has none
+    total = smooth * [1 - lower, 1 - lower * near, 1, 1 - upper * near, 1 - upper]
+    total[:, 0] += lower * (smooth[:, 0] + near * smooth[:, 1])
+    total[:, 4] += upper * (smooth[:, 4] + near * smooth[:, 3])
+    np.testing.assert_allclose(total.sum(axis=1), 1, rtol=1e-12)
+    total[:, [3, 2]] += odds
+    np.testing.assert_allclose(model(coefficients, x).total, total / (1 + odds.sum()), rtol=1e-12)
+    with_lower = model.with_spike(0)
+    assert not with_lower.near[0].any() and with_lower.near[1].any(), "a point mass in place of a share"
 
 
 def test_deviations_have_an_average_prior_variance_of_one():
@@ -126,8 +134,8 @@ def test_deviations_have_an_average_prior_variance_of_one():
 
 
 def test_directions_are_derivatives_of_the_masses():
-    model = SmoothMasses(np.array([1, 4, 5, 4, 1]), np.array([0, 4]))
-    params, step = np.random.default_rng(0).normal(size=model.n_coefficients + 2), 1e-6
+    model = SmoothMasses(np.array([1, 4, 5, 4, 1]), np.array([0, 3]))
+    params, step = np.random.default_rng(0).normal(size=model.n_coefficients + 4), 1e-6
     n = model.n_coefficients
 
     def total(params):
@@ -195,9 +203,26 @@ def test_an_atom_is_found_where_it_is_and_none_in_a_smooth_density():
 
 def test_a_point_mass_at_a_bound_is_found():
     x = np.where(np.random.default_rng(0).random(20_000) < 0.3, 0.0, np.random.default_rng(1).gamma(2, 0.15, 20_000))
-    model = model_of(x)
+    model = model_of(x, epsilon=2.0)
     density = model.constrain(model.initial()[None])["density"][0] * model.grid.widths
     assert 0.2 < density[0] < 0.4
+
+
+def test_more_evidence_of_a_point_mass_at_a_bound_moves_the_estimate_gradually():
+    """Expected reports of normal values and of 0 to 0.5 % at the bound: no jump of the standard deviation."""
+    protocol = ValueProtocol(epsilon=4.0, bounds=(0, 1), n_levels=200, window=0.125)
+    grid = ValueGrid((0.0, 1.0), 200, 40)
+    normal = np.diff(stats.norm(0.5, 0.1).cdf(np.append(-np.inf, np.append(grid.value_edges[1:-1], np.inf))))
+    none = np.zeros(protocol.cells.n_cells, dtype=int)
+    stds = []
+    for share in np.linspace(0, 0.005, 6):
+        masses = (1 - share) * normal + share * np.eye(grid.n_cells)[-1]
+        expected = WindowLikelihood(grid, protocol.randomizer, none).probabilities(masses[None])[0]
+        counts = np.diff(np.round(20_000 * np.cumsum(expected)), prepend=0).astype(int)
+        model = DensityModel(grid, Aggregate({protocol: Tally(int(counts.sum()), counts[None])}))
+        stds.append(model.constrain(model.initial()[None])["std"][0])
+    steps = np.diff(stds)
+    assert (steps > 0).all() and steps.max() < 1.7 * steps.mean()
 
 
 def test_cohorts_add_their_likelihoods():
