@@ -35,8 +35,9 @@ class MultinomialLikelihood:
 
     def marginal(self, frequencies, categories):
         """Log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
-        # Exact up to a term that is linear in the frequencies.
-        return self.sums[categories, None] * np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300))
+        # As if counts were Poisson variables. The second term is constant in the sum over all categories.
+        mean = np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
+        return self.sums[categories, None] * np.log(mean) - self.n_reports * mean
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
