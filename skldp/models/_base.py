@@ -36,10 +36,12 @@ class Model(ABC):
     monitored : callable or None
         Maps draws by name, each of shape (chain, draw, ...), to those on which the stop rule of samplers depends, in
         place of all of them.
+    nearly_standard_normal : bool
+        Whether parameters are nearly standard normal given the reports, around ``initial()``. Samplers then start from
+        that distribution and do not search for the mode. Needs a gradient.
     nearly_independent : bool
-        Whether parameters are nearly independent and standard normal given the reports, and so many that matrices of
-        them are expensive. Samplers then start from the standard normal distribution around ``initial()`` in place of
-        the mode, and use variances in place of covariances. Needs a gradient.
+        Whether such parameters are so many that matrices of them are expensive. Samplers then use variances in place of
+        covariances.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Model(ABC):
     report_log_likelihoods: Any = None
     fit_residuals: Any = None
     monitored: Any = None
+    nearly_standard_normal: bool = False
     nearly_independent: bool = False
 
     @abstractmethod

@@ -38,6 +38,7 @@ class GuardedModel:
         self.n_params = int(model.n_params)
         self.has_gradient = model.gradient is not None
         self.has_surrogate = model.surrogate is not None
+        self.nearly_standard_normal = model.nearly_standard_normal
         self.nearly_independent = model.nearly_independent
         self.has_trajectory_gradient = self.has_gradient or self.has_surrogate
         self._last = np.empty((0, 0)), np.empty(0)

@@ -39,13 +39,15 @@ def find_mode(model, initial=None):
     differences over a fraction of a standard deviation, large compared with the rounding errors of a sum over many
     reports.
 
-    Nothing is searched if parameters are nearly independent and standard normal: their initial point is the centre.
-    With many of them, the mode is far from where the probability is.
+    Nothing is searched if parameters are nearly standard normal: their initial point is the centre. The mode of a
+    skewed posterior is far from where the probability is; with 64 categories and 1,000 reports, chains that started
+    from its curvature did not converge.
     """
     with quiet():
         theta = model.initial() if initial is None else np.array(initial, dtype=float)
-        if model.nearly_independent:
-            return Mode(theta, float(model.log_density(theta[None])[0]), np.ones(len(theta)))
+        if model.nearly_standard_normal:
+            covariance = np.ones(len(theta)) if model.nearly_independent else np.eye(len(theta))
+            return Mode(theta, float(model.log_density(theta[None])[0]), covariance)
         theta = _maximise(model, theta)
         covariance = _covariance_at(model, theta)
         for _ in range(_NEWTON_STEPS):

@@ -159,6 +159,6 @@ def test_optional_members_are_none_by_default():
     for name in ("gradient", "surrogate", "approximation", "coordinates", "report_log_likelihoods",
                  "fit_residuals"):
         assert getattr(Model, name) is None
-    assert Model.nearly_independent is False
+    assert Model.nearly_standard_normal is False and Model.nearly_independent is False
     with pytest.raises(TypeError, match="abstract"):
         Model()

@@ -30,7 +30,7 @@ class Independent(Model):
     """Normal distributions, and one that is skewed."""
 
     n_params = 3
-    nearly_independent = True
+    nearly_standard_normal = nearly_independent = True
 
     def initial(self):
         return np.zeros(3)

@@ -35,8 +35,9 @@ class MultinomialLikelihood:
 
     def marginal(self, frequencies, categories):
         """Log-likelihood of frequencies of some categories, one by one, shape (n_categories, n)."""
-        # Exact up to a term that is linear in the frequencies.
-        return self.sums[categories, None] * np.log(np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300))
+        # As if counts were Poisson variables. The second term is constant in the sum over all categories.
+        mean = np.maximum(self.q + (self.p - self.q) * frequencies, 1e-300)
+        return self.sums[categories, None] * np.log(mean) - self.n_reports * mean
 
     def estimate(self):
         """Return an unbiased estimate of the frequencies; equal frequencies if there are no reports."""
@@ -259,7 +260,7 @@ def pooled_estimate(likelihoods):
     estimates = np.array([part.estimate() for part in likelihoods])
     means = [part.q + (part.p - part.q) * np.clip(estimate, 0, 1) for part, estimate in zip(likelihoods, estimates)]
     # Without noise a category that nobody has would have no variance: one client is then the least count.
-    variances = [np.maximum(mean * (1 - mean), 1 / max(part.n_reports, 1)) for part, mean in zip(likelihoods, means)]
+    variances = [np.maximum(mean, 1 / max(part.n_reports, 1)) for part, mean in zip(likelihoods, means)]  # Poisson
     precisions = [part.n_reports * (part.p - part.q) ** 2 / variance for part, variance in zip(likelihoods, variances)]
     total = np.sum(precisions, axis=0)
     if not (total > 0).all():

@@ -103,6 +103,8 @@ class HistogramModel(Model):
     ((5,), (5, 3))
     """
 
+    nearly_standard_normal = True
+
     def __init__(self, likelihoods, concentration="auto"):
         self.likelihoods = likelihoods
         self.concentration = concentration

@@ -72,6 +72,8 @@ def test_marginals_match_quadrature():
 
 @pytest.mark.parametrize("likelihood", [
     counts(), counts(mechanism=UnaryEncoding), counts(2), counts(40, 300), counts(5, 10**5, 2.0), no_reports(3),
+    MultinomialLikelihood(RandomizedResponse(epsilon=4.0, n_categories=4), np.array([834_000, 105_000, 44_000, 17_000]),
+                          10**6),
     MultinomialLikelihood(RandomizedResponse(epsilon=np.inf, n_categories=4), np.array([10**8, 1, 0, 0]), 10**8 + 1)])
 @pytest.mark.parametrize("concentration", [0.005, 0.5, 30.0])
 def test_means_sum_to_one_and_maps_increase(likelihood, concentration):
