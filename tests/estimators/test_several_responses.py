@@ -13,7 +13,6 @@ from sklearn.model_selection import cross_val_score
 
 from skldp import LDPBayesLinearRegression, Moments, required_reports
 from skldp.exceptions import FewReportsWarning, InvalidParameterError, InvalidReportError, ScaleWarning
-from skldp.plot._support import element_labels
 from skldp.protocols import Client, MomentProtocol, Protocol, RecordProtocol
 from tests.flat import build
 
@@ -196,6 +195,6 @@ def test_checks_influence_and_labels_of_plots(fitted):
     small = regression(epsilon=20.0, bounds_y=BOUNDS[:2]).fit(pd.DataFrame(X[:, :1], columns=["u"]), Y[:, :2])
     effect = small.influence_bound(5)
     assert effect["coef"].shape == (2, 1) and (effect["coef"] > 0).all()
-    assert element_labels(small, "coef", (2, 1)) == ["0, u", "1, u"]
-    assert element_labels(small, "sigma", (2,)) == ["0", "1"]
-    assert element_labels(fitted, "residual_correlation", (3, 3))[5] == "1, 2"
+    rows = list(small.posterior_.summary(names=["coef", "sigma"]).index)
+    assert rows == ["coef[0, u]", "coef[1, u]", "sigma[0]", "sigma[1]"]
+    assert "residual_correlation[1, 2]" in fitted.posterior_.summary(names="residual_correlation").index
