@@ -73,7 +73,7 @@ def test_shapes_of_attributes_and_predictions(fitted):
     assert fitted.score(X, Y) == pytest.approx(r2_score(Y, fitted.predict(X)))
     assert (pickle.loads(pickle.dumps(fitted)).predict(X[:5]) == mean).all()
     summary = fitted.posterior_.summary(names=["coef", "residual_correlation"])
-    assert {"coef[0,0]", "coef[2,1]", "residual_correlation[2,0]"} <= set(summary.index)
+    assert {"coef[0, 0]", "coef[2, 1]", "residual_correlation[0, 2]"} <= set(summary.index)
 
 
 def test_a_column_is_one_response_with_its_shape():
