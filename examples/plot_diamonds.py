@@ -54,7 +54,7 @@ inside = [table.loc[name, "lower"] < value < table.loc[name, "upper"] for name, 
 print(f"{sum(inside)} of {len(inside)} intervals contain the coefficient without privacy.")
 
 display = CoefficientDisplay.from_estimator(model, level=0.9, reference=changes)
-display.ax_.set(xlabel="dollars per carat, or against an ideal cut")
+_ = display.ax_.set(xlabel="dollars per carat, or against an ideal cut")
 
 # %%
 # How well does it predict, and what would asking cost?
@@ -75,7 +75,7 @@ print(f"Every person would have spent epsilon {spent.largest:g}.")
 price = LDPDensity(epsilon=1.0, bounds=(0, 20_000), random_state=0).fit(diamonds[["price"]])
 print(f"mean price {price.mean_:.0f} dollars (truth {diamonds['price'].mean():.0f}), median {price.quantile(0.5):.0f} "
       f"(truth {diamonds['price'].median():.0f})")
-DensityDisplay.from_estimator(price).ax_.set(xlabel="price in dollars")
+_ = DensityDisplay.from_estimator(price).ax_.set(xlabel="price in dollars")
 
 shares = LDPHistogram(epsilon=1.0, categories=cuts, random_state=0).fit(diamonds[["cut"]])
 truth = diamonds["cut"].value_counts(normalize=True)
