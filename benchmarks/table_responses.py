@@ -20,7 +20,7 @@ import argparse
 import time
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from _data import results_folder, write_table
@@ -58,7 +58,6 @@ TABLES = {
 }
 
 
-@lru_cache(maxsize=1)
 def rows_of(name, n_rows):
     """Return prepared rows and clipped responses of a table."""
     table = TABLES[name]
