@@ -126,7 +126,7 @@ class CategoryColumn:
     Indicators of that length are at the distance :math:`r\sqrt2`, or r from a reference that is left out: the simplex
     has the largest distances between categories in a ball, hence the least noise in comparisons of them.
 
-    Every category has the full length r, while numbers are seldom at their bounds. With r = 0.35, about the root mean
+    Every category has the full length r, while few numbers are at their bounds. With r = 0.35, about the root mean
     square of numbers in generous bounds, both take a similar part of the ball. On prices of diamonds by weight and
     three qualities, epsilon 4, the coefficient of determination is .77 with r = .35, .73 with .5 and .64 with 1.
     """

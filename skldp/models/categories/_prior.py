@@ -70,6 +70,7 @@ def estimated_concentration(likelihoods):
     float
     """
     def loss(log):
+        """Return minus the log of the posterior density of a log-concentration."""
         prior = -0.5 * ((log - _LOG_MEAN) / _LOG_SCALE) ** 2
         return -prior - Marginals(likelihoods, np.exp(log), fineness=1).log_evidence
 
