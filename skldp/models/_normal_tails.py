@@ -22,7 +22,7 @@ def bend(x):
 
 
 def unbend(w):
-    """Return x with w(x) equal to given numbers.
+    """Return the inverse of w: x with w(x) equal to the given number.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def unbend_negative(w):
 
 
 def inverse_softplus(values):
-    """Return a with log(1 + exp(a)) equal to positive values.
+    """Return the inverse of softplus: a with log(1 + exp(a)) equal to the given positive value.
 
     Examples
     --------

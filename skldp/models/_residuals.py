@@ -46,5 +46,5 @@ class Residuals:
         with np.errstate(all="ignore"):
             deviance = xlogy(n, n / m) + xlogy(total - n, (total - n) / (total - m))
             size = np.sqrt(2 * np.maximum(deviance, 0.0) * m * (1 - m / total)) / self.std
-        # Without noise nothing is expected in some cells, and all reports in others.
+        # Without noise some sets of cells have probability zero, and others one.
         return np.where(self.std > 0, np.sign(n - m) * np.nan_to_num(size), 0.0)

@@ -90,4 +90,4 @@ def _set_total(bar, total):
     bar.total = total
     widget = getattr(bar, "container", None)
     if widget is not None:
-        widget.children[1].max = total  # set by tqdm itself only at the start
+        widget.children[1].max = total  # tqdm itself sets it only at the start

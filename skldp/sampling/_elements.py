@@ -4,7 +4,7 @@ import numpy as np
 
 from skldp.exceptions import InvalidParameterError
 
-LONGEST = 64  # elements of a parameter that a summary shows unasked
+LONGEST = 64  # elements of a parameter that a summary shows by default
 _BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
 
 
@@ -86,7 +86,7 @@ def is_long(draws):
 
 
 def short_names(draws):
-    """Return the names of the parameters that a summary shows unasked; all of them if none is short."""
+    """Return the names of the parameters that a summary shows by default; all of them if none is short."""
     return [name for name, values in draws.items() if not is_long(values)] or list(draws)
 
 

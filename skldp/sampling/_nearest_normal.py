@@ -13,12 +13,12 @@ _FEW_ROUNDS = 2  # for variances: parameters are nearly standard normal from the
 # second one only half of a correction is made.
 _GOOD, _POOR = 0.05, 0.35
 _DIVERGED = 1.5  # of the smallest length so far
-_LARGEST_RESIDUAL = 5.0  # relative to the median; longer ones are shortened, since a few of them would decide alone
+_LARGEST_RESIDUAL = 5.0  # relative to the median; longer ones are shortened, so that a few of them do not dominate
 _LARGEST_GROWTH = 4.0  # of a variance in one round
 
 
 def nearest_normal(model, mode, rng):
-    r"""Return a normal distribution that is near the posterior where the posterior is, not only at its mode.
+    r"""Return a normal distribution close to the posterior where most of its probability is, not only at its mode.
 
     The search starts from the Laplace approximation, which is returned if the density at the new centre is zero.
 

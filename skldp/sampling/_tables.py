@@ -48,7 +48,7 @@ class SummaryTable:
 
 
 def text_table(index, columns, left_out=""):
-    """Return a table, of pairs of a label and its values, as text with aligned columns and rounded numbers."""
+    """Return columns, pairs of a label and its values, as aligned text with rounded numbers."""
     rows, notes = _rows(index, columns, left_out)
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [name.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(row, widths[1:]))
@@ -57,7 +57,7 @@ def text_table(index, columns, left_out=""):
 
 
 def html_table(index, columns, left_out=""):
-    """Return a table, of pairs of a label and its values, as HTML with rounded numbers."""
+    """Return columns, pairs of a label and its values, as an HTML table with rounded numbers."""
     rows, notes = _rows(index, columns, left_out)
     (_, *head), *rows = (list(map(html.escape, row)) for row in rows)
     below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
@@ -99,7 +99,7 @@ def _formatted(value, label, spread):
 
 
 def _decimals(spread):
-    """Return the decimals that show two significant digits of a standard deviation; None if there are none or many."""
+    """Return how many decimals show two significant digits of a standard deviation; None if it is unknown or tiny."""
     if not _is_number(spread) or not 1e-6 < spread < math.inf:
         return None
     return max(0, 1 - math.floor(math.log10(float(f"{spread:.1e}"))))

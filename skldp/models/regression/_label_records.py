@@ -72,7 +72,7 @@ class Predictor:
 
 
 class LabelRecordLikelihood:
-    """Log-likelihood of noisy records with randomised labels, under one protocol, with one of ``LINKS``."""
+    """Log-likelihood of noisy records with randomised labels, under one protocol, with a link from ``LINKS``."""
 
     def __init__(self, protocol, tally, link):
         mechanism = protocol.randomizer

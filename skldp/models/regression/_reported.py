@@ -1,4 +1,4 @@
-"""Moments of records and responses as the reports tell them, which choose coordinates and starting points."""
+"""Moments of records and responses estimated from reports, to choose coordinates and starting points."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A map of coefficients that are too large for reports to tell how large they are."""
+"""Radial map for coefficients so large that the reports barely depend on their size."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ _MAX_LOGARITHM = 30.0  # of m, against overflow
 
 @dataclass(frozen=True)
 class Stretch:
-    r"""Stretch vectors of a size beyond a given one, so that their tail is that of a normal distribution.
+    r"""Radial map that lengthens vectors beyond a given size, so that their tail is that of a normal distribution.
 
     Parameters
     ----------

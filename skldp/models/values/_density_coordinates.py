@@ -1,4 +1,4 @@
-"""Coordinates of a log-density whose deviations from a normal one have a prior of unknown scale."""
+"""Coordinates of a log-density: a normal one plus deviations whose prior has an unknown scale."""
 
 from dataclasses import dataclass
 

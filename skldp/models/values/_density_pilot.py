@@ -8,7 +8,7 @@ from skldp.models.values._density_coordinates import MEDIAN_SCALE, DensityCoordi
 from skldp.models.values._smooth_masses import N_ENDS, Masses, SmoothMasses
 
 _N_STEPS = 40
-_GOOD_GAIN = 1e-3  # of the log-density in one step, below which the search ends
+_GOOD_GAIN = 1e-3  # the search ends when a step raises the log-density by less
 _MOST_SPIKES = 8
 # Standard deviations of its score, at which a cell gets a point mass. With 2.5 at the bounds, one in twenty columns of
 # normal values got one, and then the standard deviation was three posterior standard deviations too large.

@@ -29,7 +29,7 @@ class Family:
 
     @property
     def kind(self):
-        """Which likelihood the family needs: "continuous", "discrete", or "costly" for a CDF that takes most time."""
+        """Which likelihood the family needs: "continuous", "discrete", or "costly" if the CDF is slow to evaluate."""
         return "discrete" if self.discrete else "continuous"
 
     def cdf(self, x, parameters):
@@ -248,6 +248,6 @@ def _is_count(x):
 
 def is_discrete(distribution):
     """Whether a distribution of ``scipy.stats`` is discrete."""
-    from scipy.stats import rv_discrete  # late, because it takes as long to import as the rest
+    from scipy.stats import rv_discrete  # late: it takes as long to import as the rest
 
     return isinstance(distribution, rv_discrete)

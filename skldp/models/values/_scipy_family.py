@@ -42,7 +42,7 @@ def scipy_family(distribution, priors, bounds):
 
 
 def _find(distribution):
-    from scipy import stats  # late, because it takes as long to import as the rest
+    from scipy import stats  # late: it takes as long to import as the rest
 
     known = stats.rv_continuous, stats.rv_discrete
     if isinstance(distribution, str):

@@ -11,8 +11,8 @@ _MOST_COSINES = 60
 # Prior of the log-odds of a point mass, which only cells have where the reports show one: 0.07 % to 33 %, with a
 # probability of 90 %.
 _LOG_ODDS_MEAN, _LOG_ODDS_STD = -4.0, 2.0
-# Prior of the log-odds of the share of the density near a bound that is gathered there: below 5 % with a probability
-# of 50 %, above 50 % with one of 16 %.
+# Prior of the log-odds of the share of the mass near a bound that is moved onto it: the share is below 5 % with a
+# probability of 50 %, and above 50 % with a probability of 16 %.
 _SHARE_MEAN, _SHARE_STD = -3.0, 3.0
 # Distance over which mass is gathered, relative to the range. From expected reports of normal values at epsilon 4, the
 # standard deviation is 0.35 posterior standard deviations too large with 0.05, 0.65 with 0.07 and 0.76 with 0.1.

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class WindowLikelihood:
-    r"""Log-likelihood of counts of square wave reports, which is linear in the masses of cells before the logarithm.
+    r"""Log-likelihood of counts of square wave reports, whose probabilities are linear in the masses of cells.
 
     Parameters
     ----------
