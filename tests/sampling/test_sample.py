@@ -12,7 +12,7 @@ from skldp import MCMC
 from skldp.sampling import sample
 from skldp.sampling._chains import _set_total
 from skldp.sampling._diagnostics import Diagnostics
-from skldp.sampling._inference import _progress_bar
+from skldp.sampling._inference import _next_block, _progress_bar
 from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 
 MODELS = [Gaussian, SmoothGaussian]
@@ -99,6 +99,20 @@ def test_chains_that_disagree_give_a_warning():
     (1.05, 400, None), (1.0, 1e4, None), (np.nan, np.nan, None)])
 def test_limits_of_a_warning(rhat, ess, problem):
     assert Diagnostics(*({"x": np.array(value)} for value in (rhat, rhat, ess))).problem == problem
+
+
+@pytest.mark.parametrize("rhat, ess, expected", [
+    (1.01, 250, 4.0), (1.01, 1e4, 1.0), (1.02, 1e4, 0.0404 / 0.0201), (1.02, 100, 10.0), (1.0, 0.0, 1000.0)])
+def test_shortfall_is_the_larger_of_those_of_rhat_and_effective_sample_size(rhat, ess, expected):
+    found = Diagnostics(*({"x": np.array([1.0, rhat]), "y": np.array(1.0)} for _ in range(2)),
+                        {"x": np.array([1e6, ess])})
+    assert found.shortfall == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shortfall, expected", [(0.5, 25), (1.1, 25), (1.5, 65), (1.6, 76), (1.9, 100), (50.0, 100)])
+def test_next_block_ends_where_the_rule_is_predicted_to_hold(shortfall, expected):
+    """A tenth beyond the prediction, and between a quarter and all of the 100 steps taken so far."""
+    assert abs(_next_block(100, shortfall) - expected) <= 1  # rounded up
 
 
 @pytest.mark.parametrize("make", MODELS)

@@ -16,7 +16,12 @@ from skldp.models import (
     ScipyFamily,
     UnivariateModel,
 )
-from skldp.models.values._cell_likelihoods import MergedSquareWaveLikelihood, SquareWaveLikelihood, _groups
+from skldp.models.values._cell_likelihoods import (
+    MergedSquareWaveLikelihood,
+    SquareWaveLikelihood,
+    _differ_within,
+    _groups,
+)
 from skldp.models.values._scipy_family import parameter_names, scipy_family
 from skldp.protocols import Aggregate, ValueProtocol
 from skldp.protocols._tallies import Tally
@@ -182,7 +187,8 @@ def test_merged_cells_of_the_square_wave(options):
     counts = np.random.default_rng(0).poisson(30.0, size=protocol.cells.n_cells) + 1
     first, last = _groups(protocol.randomizer)
     assert first[0] == 0 and (last[:-1] == first[1:]).all() and last[-1] == len(counts)
-    assert (last - first).max() <= len(counts) / 100
+    n_near, n_levels = protocol.randomizer.n_near, protocol.randomizer.n_levels
+    assert (last - first).max() == max(1, min(n_near // 25, n_levels // 100)), "25 in a window, 100 in the range"
     for shapes, accuracy in (((3.0, 1.0), 1e-10), ((2.3, 4.1), 1e-7), ((60.0, 90.0), 1e-7), ((900.0, 500.0), 1e-5),
                              ((40_000.0, 50_000.0), 1e-5)):
         values = [np.array([[shape], [shape]]) for shape in shapes]
@@ -203,6 +209,13 @@ def test_narrow_windows_few_reports_and_narrow_records_are_not_merged():
         counts[40:47] += 500  # differences within a group, which merging would lose
         exact = SquareWaveLikelihood(family, protocol, counts)(values)
         np.testing.assert_array_equal(MergedSquareWaveLikelihood(family, protocol, counts)(values), exact)
+
+
+def test_cells_that_differ_by_chance_are_merged():
+    """The limit is two standard deviations of a chi-squared statistic, which one of forty collections exceeds."""
+    rng, first, sizes = np.random.default_rng(0), np.arange(0, 300, 10), np.full(30, 10)
+    differ = [_differ_within(rng.poisson(50.0, 300), first, sizes, epsilon=0.01) for _ in range(1000)]
+    assert 0.01 < np.mean(differ) < 0.04
 
 
 @pytest.mark.parametrize("name, bounds, fixed", [
