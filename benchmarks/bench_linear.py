@@ -112,7 +112,7 @@ def priors(dims, epsilons, sizes, **options):
             warned = sum("converged" in str(one.message) for one in caught)
             rows.append([f"{name}, d={d}, epsilon={epsilon:g}, N={size:,}{', collinear' * collinear}", seconds,
                          seconds / default, f"{model.posterior_.n_steps}", f"{warned}"])
-            print(f"{rows[-1][0]}: {seconds:.2f} s", flush=True)
+            print(f"{rows[-1][0]}: {seconds:.2f} s, {rows[-1][3]} steps, {warned} not converged", flush=True)
     print()
     print_table(["prior", "CPU seconds", "over the default's (at most 5)", "steps", "not converged"], rows)
 
