@@ -148,6 +148,11 @@ def check_choice(value, name, choices):
     return choices[value]
 
 
+def plain_number(value):
+    """Return an array of several numbers as it is, and a single number as a float."""
+    return value if np.ndim(value) else float(value)
+
+
 def smallest_integer_dtype(lower, upper):
     """Return the narrowest NumPy integer dtype that holds ``[lower, upper]``.
 

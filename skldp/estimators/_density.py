@@ -14,6 +14,7 @@ from skldp._validation._parameters import (
     check_integer,
     check_positive,
     is_auto,
+    plain_number,
     sampling_seed,
 )
 from skldp.analysis._density_planning import plan_density
@@ -192,9 +193,9 @@ class LDPDensity(BaseLDPDensity):
         draws = np.stack([function(grid, masses[:, :, column]) for column in range(masses.shape[2])], axis=-1)
         draws = draws.reshape(len(masses), *points.shape, *masses.shape[2:][masses.shape[2] == 1:])
         if level is None:
-            return _plain(draws.mean(axis=0))
+            return plain_number(draws.mean(axis=0))
         tail = (1 - check_fraction(level, "level")) / 2
-        return tuple(map(_plain, (draws.mean(axis=0), *np.quantile(draws, [tail, 1 - tail], axis=0))))
+        return tuple(map(plain_number, (draws.mean(axis=0), *np.quantile(draws, [tail, 1 - tail], axis=0))))
 
     def _masses(self):
         """Return draws of the masses of the cells, shape (n_draws, n_cells, n_features)."""
@@ -248,8 +249,3 @@ def _draw_values(grid, masses, chosen, rng, block=4096):
     """Draw a value from each chosen row, in blocks of bounded memory."""
     return np.concatenate([grid.draw(masses[chosen[start:start + block]], rng)
                            for start in range(0, len(chosen), block)])
-
-
-def _plain(values):
-    """Return an array of no dimensions as a float."""
-    return values if values.ndim else float(values)

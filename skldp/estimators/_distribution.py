@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skldp._validation._parameters import check_bounds
+from skldp._validation._parameters import check_bounds, plain_number
 from skldp.estimators._values import BaseLDPDensity
 from skldp.exceptions import InvalidParameterError
 from skldp.models.values._scipy_family import scipy_family
@@ -90,4 +90,4 @@ class LDPDistribution(BaseLDPDensity):
         return scipy_family(self.distribution, self.priors, check_bounds(self.bounds))
 
     def _describe(self, posterior, models, aggregate):
-        return {"params_": {name: value if value.ndim else float(value) for name, value in posterior.mean().items()}}
+        return {"params_": {name: plain_number(value) for name, value in posterior.mean().items()}}

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array
 
+from skldp._validation._parameters import plain_number
 from skldp.analysis._planning import plan_coefficient
 from skldp.estimators._mechanisms import LINEAR_CONSTANT, Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
@@ -182,11 +183,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         shape = mean["sigma"].shape
         return {
             "predictive_coef_": np.reshape([line.coef for line in lines], mean["coef"].shape),
-            "predictive_intercept_": _plain_number(np.reshape([line.intercept for line in lines], shape)),
+            "predictive_intercept_": plain_number(np.reshape([line.intercept for line in lines], shape)),
             "coef_": mean["coef"],
             "coef_std_": posterior.std()["coef"],
-            "intercept_": _plain_number(mean.get("intercept", np.zeros(shape))),
-            "sigma_": _plain_number(mean["sigma"]),
+            "intercept_": plain_number(mean.get("intercept", np.zeros(shape))),
+            "sigma_": plain_number(mean["sigma"]),
             "covariance_": mean["covariance"],
             "information_": posterior.information,
             "posterior_": posterior,
@@ -241,11 +242,6 @@ def _draws_by_response(draws):
         return [draws]
     return [{name: values[:, :, place] if name in ("coef", "intercept", "sigma") else values
              for name, values in draws.items()} for place in range(draws["sigma"].shape[2])]
-
-
-def _plain_number(value):
-    """Return an array of several numbers as it is, and a single one as a float."""
-    return value if np.ndim(value) else float(value)
 
 
 def _predictive_std(rows, draws, line):

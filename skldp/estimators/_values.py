@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skldp._validation._parameters import check_bounds, is_auto
+from skldp._validation._parameters import check_bounds, is_auto, plain_number
 from skldp.analysis._planning import plan_value
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._columns import like, protocol_of_width, value_protocol
@@ -47,7 +47,7 @@ class BaseLDPDensity(DensityMixin, BaseLDPEstimator):
         return [UnivariateModel(family, aggregate, column) for column in range(aggregate.protocol.n_features)]
 
     def _describe(self, posterior, models, aggregate):
-        return {f"{name}_": value if value.ndim else float(value) for name, value in posterior.mean().items()}
+        return {f"{name}_": plain_number(value) for name, value in posterior.mean().items()}
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the logarithm of the posterior mean density of each row, without clipping.

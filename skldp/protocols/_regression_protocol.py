@@ -12,7 +12,7 @@ import numpy as np
 from skldp._validation._categories import category_codes, check_list
 from skldp._validation._door import as_column, as_float_table, as_floats, as_table, is_row
 from skldp._validation._limits import MAX_CLASSES, MAX_FEATURES
-from skldp._validation._parameters import check_bounds, check_integer, check_length, check_positive
+from skldp._validation._parameters import check_bounds, check_integer, check_length, check_positive, plain_number
 from skldp.exceptions import InvalidParameterError
 from skldp.privacy._spending import spend
 from skldp.privacy._words import word_source
@@ -153,13 +153,13 @@ class BoundedProtocol(RegressionProtocol):
     def y_offset(self) -> float | np.ndarray:
         """Number subtracted from each response: the midpoint of its bounds, 0 without an intercept."""
         lower, upper = np.transpose(self.bounds_y)
-        return _plain_number(lower + (upper - lower) / 2 if self.has_intercept else np.zeros_like(lower))
+        return plain_number(lower + (upper - lower) / 2 if self.has_intercept else np.zeros_like(lower))
 
     @property
     def y_scale(self) -> float | np.ndarray:
         """Number by which each response is divided, so that it lies in [-1, 1]."""
         lower, upper = np.transpose(self.bounds_y)
-        return _plain_number((upper - lower) / 2 if self.has_intercept else np.maximum(abs(lower), abs(upper)))
+        return plain_number((upper - lower) / 2 if self.has_intercept else np.maximum(abs(lower), abs(upper)))
 
     def _numbers(self, y):
         return as_floats(y)
@@ -216,11 +216,6 @@ def check_response_bounds(bounds):
 def n_pairs(bounds):
     """Return the number of pairs in checked bounds of responses."""
     return len(bounds) if isinstance(bounds[0], tuple) else 1
-
-
-def _plain_number(value):
-    """Return an array of several numbers as it is, and a single one as a float."""
-    return value if value.ndim else float(value)
 
 
 def _two_labels(labels):

@@ -173,7 +173,7 @@ def _lengthening_factor(natural):
     and at most three.
     """
     slowest = max(_lag_one_correlation(values.reshape(values.shape[:2] + (-1,))) for values in natural.values())
-    return float(np.clip(1.3 / np.arccos(np.clip(slowest, 0.0, 0.99)), 1.0, 3.0))
+    return float(np.clip(1.3 / np.arccos(min(slowest, 0.99)), 1.0, 3.0))
 
 
 def _lag_one_correlation(columns):
