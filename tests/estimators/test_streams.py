@@ -111,7 +111,8 @@ def test_the_error_names_a_bad_chunk_and_keeps_the_earlier_ones():
     estimator, reports = made("gaussian")
     chunks = list(chunked(reports.astype(np.int64)))
     chunks[3][7] = 10**9
-    with pytest.raises(InvalidReportError, match=r"Chunk 3 .* .rows 7.*2100 reports .* not lost") as caught:
+    message = r"Chunk 3 .* .rows 7.* up to number 3 have been read.*2100 reports .* not lost"
+    with pytest.raises(InvalidReportError, match=message) as caught:
         estimator.aggregate(iter(chunks))
     rest = [caught.value.aggregate, reports[2100:]]
     same(estimator.aggregate(rest), estimator.aggregate(reports))

@@ -7,7 +7,7 @@ from scipy import optimize
 from skldp.models import Model
 from skldp.sampling._density import GuardedModel
 from skldp.sampling._map import Mode, find_mode
-from skldp.sampling._nearest_normal import learned_normal, nearest_normal
+from skldp.sampling._nearest_normal import _corrected, _corrected_variances, learned_normal, nearest_normal
 from tests.sampling.sampling_targets import SmoothGaussian, SmoothStudent, SurrogateGaussian
 
 
@@ -65,6 +65,16 @@ def test_heavy_tails_and_missing_gradients_do_no_harm():
     guarded = GuardedModel(Holes(4))
     found = nearest_normal(guarded, find_mode(guarded), np.random.default_rng(0))
     assert np.isfinite(found.theta).all() and np.isfinite(np.linalg.cholesky(found.covariance)).all()
+
+
+def test_variances_grow_by_at_most_four_in_one_round():
+    """Residuals equal to the draws say that the density has no curvature at all."""
+    z = np.random.default_rng(0).standard_normal((20_000, 2))
+    z = np.concatenate([z, -z])
+    _, root = _corrected(np.zeros(2), np.diag([1.0, 3.0]), z, z, 1.0)
+    np.testing.assert_allclose(root, np.diag([2.0, 6.0]), atol=1e-9)
+    _, root = _corrected_variances(np.zeros(2), np.array([1.0, 3.0]), z, z, 1.0)
+    np.testing.assert_allclose(root, [2.0, 6.0], rtol=1e-9)
 
 
 def test_learned_covariance_solves_its_equation():

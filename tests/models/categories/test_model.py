@@ -266,6 +266,12 @@ def test_counts_neither_keep_nor_evaluate_rows():
     assert not (choice.keeps(1) or choice.evaluates(1) or choice.needs_rows)
 
 
+def test_rows_are_kept_and_evaluated_up_to_a_limit():
+    choice = LikelihoodChoice(kept_bits=10, evaluated_entries=20)
+    assert [choice.keeps(n_bits) for n_bits in (1, 10, 11)] == [True, True, False]
+    assert [choice.evaluates(n_entries) for n_entries in (1, 20, 21)] == [True, True, False]
+
+
 def test_auto_uses_counts_if_rows_are_too_many(monkeypatch):
     monkeypatch.setitem(CHOICES, "auto", LikelihoodChoice(kept_bits=50e6, evaluated_entries=20))
     aggregate = aggregate_of("oue", 5, True)

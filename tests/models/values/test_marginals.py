@@ -89,6 +89,15 @@ def test_ndtr_difference(lower, width):
     assert error(log_ndtr_difference(lower, upper), truth) < 1e-13
 
 
+@pytest.mark.parametrize("lower, width", [(0.0, 0.0199), (0.98, 0.0199), (-0.004, 0.0199), (3.0, 0.0066),
+                                          (40.0, 0.00049)])
+def test_mass_of_a_narrow_interval_has_fourteen_digits(lower, width):
+    near = max(lower, 0.0)
+    truth = mpmath.quad(lambda t: mpmath.exp((mpmath.mpf(near) ** 2 - t**2) / 2), [lower, mpmath.mpf(lower) + width])
+    found = _scaled_mass(*(np.asarray(value) for value in (lower, lower + width, width)))
+    assert abs(mpmath.mpf(float(found)) / truth - 1) < 3e-14
+
+
 def test_ndtr_difference_is_symmetric_and_handles_infinity():
     assert log_ndtr_difference(1.0, 2.5) == log_ndtr_difference(-2.5, -1.0)
     assert log_ndtr_difference(-np.inf, np.inf) == 0
