@@ -42,6 +42,7 @@ TESTS = {  # tests that run for a mutant of a folder
     "transformers": ["tests/transformers"],
     "_validation": ["tests/validation", "tests/protocols/test_limits.py"],
 }
+SIGNATURES = "tests/test_signatures.py"  # for every mutant: a changed default of a public function
 FOLDERS = ("privacy", "mechanisms", "protocols")  # by default: the folders behind the guarantee
 # These take seconds: they run after quicker ones, and for modules of other folders only if they mention them.
 SLOW = {f"test_{name}.py" for name in ("contract", "gradient_protocol", "label_protocols", "labelled_record",
@@ -141,7 +142,7 @@ def mutants(folders, n_mutants, seed):
 
 
 def test_files(tree, path, source, near_only=False):
-    """Return the test files of a module: quick ones that mention its names first, its own examples last.
+    """Return the test files of a module: quick ones that mention its names first, defaults and its own examples last.
 
     With ``near_only`` they are those that mention it and take seconds, and the contract.
     """
@@ -165,7 +166,7 @@ def test_files(tree, path, source, near_only=False):
         mentions = {file: mentions[file] for file in [*quick, *contract]} or mentions
     ordered = sorted(mentions, key=lambda file: (not mentions[file] and file.name != "test_contract.py",
                                                  file.name in SLOWEST, file.name in SLOW, -mentions[file]))
-    return [str(file.relative_to(tree)) for file in ordered] + [str(path)]
+    return [str(file.relative_to(tree)) for file in ordered] + [SIGNATURES, str(path)]
 
 
 def run(copies, mutant, options):
