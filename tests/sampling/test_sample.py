@@ -12,7 +12,7 @@ from skldp import MCMC
 from skldp.sampling import sample
 from skldp.sampling._chains import _set_total
 from skldp.sampling._diagnostics import Diagnostics
-from skldp.sampling._inference import _next_block, _progress_bar
+from skldp.sampling._inference import _next_block, _progress_bar, _thinned_path
 from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
 
 MODELS = [Gaussian, SmoothGaussian]
@@ -113,6 +113,12 @@ def test_shortfall_is_the_larger_of_those_of_rhat_and_effective_sample_size(rhat
 def test_next_block_ends_where_the_rule_is_predicted_to_hold(shortfall, expected):
     """A tenth beyond the prediction, and between a quarter and all of the 100 steps taken so far."""
     assert abs(_next_block(100, shortfall) - expected) <= 1  # rounded up
+
+
+@pytest.mark.parametrize("n_chains, n_steps, expected", [(12, 50, 600), (32, 62, 1984), (32, 500, 1984),
+                                                         (4, 3000, 2000)])
+def test_a_warm_start_keeps_about_two_thousand_points(n_chains, n_steps, expected):
+    assert _thinned_path(np.zeros((n_chains, n_steps, 3))).shape == (expected, 3)
 
 
 @pytest.mark.parametrize("make", MODELS)

@@ -366,6 +366,21 @@ def test_without_noise_the_gradient_of_the_expansion_is_exact(intercept):
     np.testing.assert_allclose((above - below) / (2 * step), gradient, atol=1e-3 * scale)
 
 
+def test_expansion_of_the_labels_has_their_score_and_expected_information():
+    part = model_of(aggregate_of("inputs", 2, True, 500, epsilon=2.0), "inputs", True).likelihoods[0]
+    shrunk, step = np.array([0.4, -1.0, 0.7]), 1e-5
+
+    def log_probability(sign, shift):
+        """Logarithm of the probability of the reported labels, or of the opposite ones, with shifted log-odds."""
+        return np.log(0.5 * (1 + sign * part.contrast * np.tanh(0.5 * (shrunk @ part.signed + shift))))
+
+    scores = {sign: (log_probability(sign, step) - log_probability(sign, -step)) / (2 * step) for sign in (1, -1)}
+    expected = sum(np.exp(log_probability(sign, 0.0)) * score**2 for sign, score in scores.items())
+    gradient, information = part.expansion(shrunk)
+    np.testing.assert_allclose(gradient, part.signed @ scores[1], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(information, (part.signed * expected) @ part.signed.T, rtol=1e-6, atol=1e-6)
+
+
 # ---- Density of the records
 
 def integrated(point, protocol, reports):

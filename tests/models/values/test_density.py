@@ -120,6 +120,8 @@ def test_masses_follow_their_definition():
     np.testing.assert_allclose(model(coefficients, x).total, total / (1 + odds.sum()), rtol=1e-12)
     with_lower = model.with_spike(0)
     assert not with_lower.near[0].any() and with_lower.near[1].any(), "a point mass in place of a share"
+    with_upper = SmoothMasses(sizes, np.array([4]))
+    assert with_upper.near[0].any() and not with_upper.near[1].any()
 
 
 def test_deviations_have_an_average_prior_variance_of_one():
