@@ -77,6 +77,17 @@ def test_variances_grow_by_at_most_four_in_one_round():
     np.testing.assert_allclose(root, [2.0, 6.0], rtol=1e-9)
 
 
+def test_one_round_finds_the_centre_of_a_normal_distribution():
+    """With the right variances: from zero, half a standard deviation away."""
+    std, z = np.array([0.2, 3.0]), np.random.default_rng(0).standard_normal((500, 2))
+    z, mean = np.concatenate([z, -z]), np.array([0.5, -0.5]) * std
+    residual = z - (std * z - mean) / std  # z plus the gradient of the log-density with respect to it
+    for corrected, root in ((_corrected, np.diag(std)), (_corrected_variances, std)):
+        centre, found = corrected(np.zeros(2), root, z, residual, 1.0)
+        np.testing.assert_allclose(centre, mean)
+        np.testing.assert_allclose(found, root, atol=1e-12)
+
+
 def test_learned_covariance_solves_its_equation():
     """M G M = C, with so many draws that the last metric has a negligible weight."""
     rng = np.random.default_rng(0)
