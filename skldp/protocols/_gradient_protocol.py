@@ -299,13 +299,18 @@ class GradientProtocol(Protocol):
     def _possible(self, tally):
         if tally.sums.shape != (self.width,) or tally.sums.dtype != np.int64:
             return False
-        return _POSSIBLE[type(self.randomizer)](tally.sums, tally.n_reports, self.randomizer)
+        return possible_vector_sums(tally.sums, tally.n_reports, self.randomizer)
 
     def _tally(self, reports):
         sums = column_sums(reports)
         if not within_box(sums, 2**63 - 1):
             raise too_many_reports()
         return Tally(len(reports), sums.astype(np.int64))
+
+
+def possible_vector_sums(sums, n_reports, mechanism):
+    """Whether ``n_reports`` valid reports of a mechanism of vectors can have these sums."""
+    return _POSSIBLE[type(mechanism)](sums, n_reports, mechanism)
 
 
 def _sphere(delta, **options):
