@@ -12,11 +12,21 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from skldp._validation._parameters import sampling_seed
+from skldp.estimators._budgets import check_budgets
 from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
+from skldp.estimators._rounds import (
+    DEFAULT_ROUNDS,
+    RoundServer,
+    as_rounds,
+    check_later_round,
+    check_number_of_rounds,
+)
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 
@@ -111,7 +121,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  mechanism: Any = "auto", fit_intercept: bool = True, prior: Any = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
-                 warm_start: bool = False) -> None:
+                 warm_start: bool = False, n_rounds: int | str = "auto") -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -124,6 +134,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.warm_start = warm_start
+        self.n_rounds = n_rounds
 
     def _check_response(self, y):
         y = column_or_1d(y, warn=True)
@@ -162,17 +173,61 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
         return LabelMomentProtocol(**mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT), **domain)
 
-    def _models(self, aggregate):
+    def _number_of_rounds(self):
+        """Return the number of rounds of a collection."""
+        n_rounds, records = check_number_of_rounds(self.n_rounds), isinstance(check_mechanism(self.mechanism), Records)
+        if records and n_rounds not in (None, 1):
+            raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={n_rounds}. "
+                                        'Use another mechanism, or n_rounds=1.')
+        return n_rounds or (1 if records else DEFAULT_ROUNDS)
+
+    def _simulate(self, protocol, X, y, sample_epsilon):
+        n_rounds = min(self._number_of_rounds(), max(len(X), 1))
+        if n_rounds == 1:
+            return super()._simulate(protocol, X, y, sample_epsilon)
+        server = RoundServer._starting_with(self, protocol, n_rounds)
+        budgets = None if sample_epsilon is None else check_budgets(sample_epsilon, len(X))
+        order = np.random.default_rng(sampling_seed(self.random_state)).permutation(len(X))
+        for rows in np.array_split(order, n_rounds):  # each person takes part once
+            own = None if budgets is None else budgets[rows]
+            server.add(*super()._simulate(server.round(), X[rows], y[rows], own)).close()
+        return tuple(aggregate for _, aggregate in server.rounds)
+
+    def _rounds_of(self, reports, on_invalid):
+        rounds = as_rounds(reports)
+        if rounds is None:
+            return super()._rounds_of(reports, on_invalid)
+        self._check_aggregate(rounds[0])
+        for aggregate in rounds[1:]:
+            check_later_round(aggregate, rounds[0].protocol)
+        return tuple(rounds)
+
+    def _changeable(self):
+        if len(self.rounds_) == 1:
+            return super()._changeable()
+        model = self._models(*(aggregate for _, aggregate in self.rounds_))[0]
+        return [(lambda changed, place=place: [model.with_round(place, changed)], aggregate)
+                for place, (_, aggregate) in enumerate(self.rounds_)]
+
+    def _starts(self, protocol, n_models):
+        # Later rounds have coordinates of their own, in which the last chains have no meaning.
+        return super()._starts(protocol, n_models) if self._number_of_rounds() == 1 else (None,) * n_models
+
+    def _models(self, *rounds):
+        if len(rounds) > 1:
+            return [RoundModel(list(rounds), self.prior)]
         mechanism = check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
-            return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
-        return [LogisticMomentModel(aggregate, self.prior)]
+            return [LogisticRecordModel(*rounds, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
+        return [LogisticMomentModel(*rounds, self.prior)]
 
-    def _describe(self, posterior, models, aggregate):
+    def _describe(self, posterior, models, *rounds):
         posterior = self._informed(models[0], posterior)
         mean, line = posterior.mean(), predictive_line(posterior.draws)
-        # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-        certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
+        certainty = 1.0
+        if len(rounds) == 1:
+            # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
+            certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
         return {
             "predictive_coef_": certainty * line.coef[None, :],
             "predictive_intercept_": np.atleast_1d(certainty * line.intercept),
@@ -182,7 +237,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             "covariance_": mean["covariance"],
             "information_": {"coef": posterior.information["coef"][None, :]},
             "posterior_": posterior,
-            "classes_": np.array(aggregate.protocol.classes),
+            "classes_": np.array(rounds[0].protocol.classes),
+            "rounds_": [(aggregate.protocol, aggregate) for aggregate in rounds],
         }
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:

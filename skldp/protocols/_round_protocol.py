@@ -12,10 +12,10 @@ from skldp._validation._parameters import check_choice, check_length
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.privacy._sensitivity import check_nonnegative, score_radius
-from skldp.protocols._gradient_protocol import MECHANISMS, possible_vector_sums
 from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import LabelledProtocol
 from skldp.protocols._tallies import Tally
+from skldp.protocols._vector_reports import MECHANISMS, possible_vector_sums, vector_directions, vector_effects
 
 _LARGEST_PREDICTION = 1e3  # log-odds of a hostile model are clipped to this; probabilities are 0 and 1 far below it
 
@@ -138,6 +138,14 @@ class RoundProtocol(LabelledProtocol):
         rows, columns = self.places
         curvature[rows, columns] = curvature[columns, rows] = mean[self.order:] / self._isometry
         return mean[:self.order], curvature
+
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
+        return vector_directions(self.randomizer)
+
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        return vector_effects(self.randomizer, slopes)
 
     def _scaled(self, X, y, source):
         """Score and curvature of each record, which the mechanism clips."""

@@ -1,5 +1,6 @@
 """Likelihood of the reports of one round: mean score and curvature at a public model."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,7 @@ class RoundLikelihood:
     """
 
     def __init__(self, protocol, tally):
+        self.protocol = protocol
         self.reported_means = reported = _REPORTED[type(protocol)](protocol, tally)
         self.n_reports, self.frame, self.kappa = tally.n_reports, reported.frame, reported.intercept_weight
         values, vectors = np.linalg.eigh(reported.curvature)
@@ -133,10 +135,20 @@ class RoundLikelihood:
         delta = np.append(delta[0] / self.kappa, delta[1:]) if self.kappa else delta[1:]
         explained = delta @ self.positive @ delta
         distance = min(1.0, np.sqrt(explained / self.weight))  # root mean square change of the log-odds
-        error = (score_error * distance) ** 2 * explained * self.positive / len(delta)
-        self.precision = np.linalg.inv(self.variance + error)
+        self.error = (score_error * distance) ** 2 * explained * self.positive / len(delta)
+        self.precision = np.linalg.inv(self.variance + self.error)
         size = np.mean(np.diag(self.positive)[int(self.kappa > 0):])
         self.spread = self.curvature_variance + (curvature_error * distance * size) ** 2
+
+    def updated(self, aggregate):
+        """Return the likelihood of other reports of the same protocol, with the same calibration."""
+        tally = aggregate.parts[self.protocol]
+        part = copy.copy(self)
+        part.reported_means = _REPORTED[type(self.protocol)](self.protocol, tally)
+        share = self.n_reports / tally.n_reports
+        part.precision = np.linalg.inv(share * self.variance + self.error)
+        part.spread = self.spread + (share - 1) * self.curvature_variance
+        return part
 
     def reported(self, n_features):
         """Return estimated moments of x and of the distance from the model, which choose coordinates."""

@@ -1,5 +1,6 @@
 """Log-density of a logistic regression, given the reports of several rounds."""
 
+import copy
 from functools import lru_cache
 
 import numpy as np
@@ -67,6 +68,7 @@ class RoundModel(RegressionModel):
         self.law = None
         self.frame, self.last = frame_of(last), by_round[-1]
         likelihoods = [part for parts in by_round for part in parts]
+        self.numbers = [number for number, parts in enumerate(by_round) for _ in parts]  # round of each likelihood
         for part in likelihoods:
             part.place(self.frame)
         super().__init__(likelihoods, None, Units(last.data_norm))
@@ -97,6 +99,13 @@ class RoundModel(RegressionModel):
         centre = self.frame.theta[0] + self.reported.mean[-1]
         self.coordinates = RegressionCoordinates(self.priors, self.has_intercept, self.reported, centre=centre,
                                                  offsets=[self.frame.theta[1:]])
+
+    def with_round(self, place, aggregate):
+        """Return the same model with other reports in one round, and everything that was calibrated as it is."""
+        model = copy.copy(self)
+        model.likelihoods = [part.updated(aggregate) if number == place else part
+                             for number, part in zip(self.numbers, self.likelihoods)]
+        return model
 
     def _mode(self):
         def loss(theta):
