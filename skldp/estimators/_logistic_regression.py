@@ -22,17 +22,19 @@ from skldp.estimators._rounds import (
     as_rounds,
     check_later_round,
     check_number_of_rounds,
+    first_of_each_round,
 )
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
 from skldp.models.regression._rounds import RoundModel
+from skldp.privacy._spending import one_call
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
-    r"""Binary classification from one noisy report of each client.
+    r"""Binary classification from one noisy report of each client, in one or several rounds.
 
     Parameters
     ----------
@@ -53,7 +55,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the coefficients and of the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
-        As in :class:`LDPGaussian`.
+        As in :class:`LDPGaussian`. A warm start is used with one round only.
+    n_rounds : "auto" or int, default="auto"
+        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3, and 1 for
+        noisy records. With 1 the coefficients are right for normal records only. :meth:`privatize`, :meth:`protocol` and
+        :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer` runs several.
 
     Attributes
     ----------
@@ -63,14 +69,18 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         Posterior mean of the intercept; 0 without an intercept.
     predictive_coef_ : ndarray of shape (1, n_features)
     predictive_intercept_ : ndarray of shape (1,)
-        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution,
-        shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the posterior. Its error
-        is that of two approximations: the average is over x and the parameters together, and a normal average of the
-        logistic function is taken as a logistic function, which is right to 0.02.
+        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution.
+        With one round it is shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the
+        posterior. Its error is that of two approximations: the average is over x and the parameters together, and a
+        normal average of the logistic function is taken as a logistic function, which is right to 0.02. With several
+        rounds it is not shrunk, which predicts better (``benchmarks/fig9_rounds.py``).
+    rounds_ : list of (Protocol, Aggregate)
+        The rounds of the collection; :meth:`fit_reports` of this list gives the same posterior.
     classes_ : ndarray of shape (2,)
         The labels, the positive one last.
     covariance_ : ndarray of shape (n_features, n_features)
-        Posterior mean of the covariance of x (of its second moments without an intercept).
+        Posterior mean of the covariance of x (of its second moments without an intercept). With several rounds records
+        count by their curvature p(1 - p) at the model of the last round.
     information_ : dict
         ``"coef"``: for each coefficient log2 of its prior over its posterior standard deviation, in bits. Near 0 the
         reports say nothing about it.
@@ -95,6 +105,13 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     noisy svec of :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, wy)`, :math:`y = \pm 1`; its mean and
     covariance are computed exactly, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
     randomised response.
+
+    *Rounds.* The first round sends moments. In each later one, other clients get the current model and send the score and
+    curvature of their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at the
+    maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
+    ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
+    coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
+    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance
@@ -188,9 +205,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         server = RoundServer._starting_with(self, protocol, n_rounds)
         budgets = None if sample_epsilon is None else check_budgets(sample_epsilon, len(X))
         order = np.random.default_rng(sampling_seed(self.random_state)).permutation(len(X))
-        for rows in np.array_split(order, n_rounds):  # each person takes part once
-            own = None if budgets is None else budgets[rows]
-            server.add(*super()._simulate(server.round(), X[rows], y[rows], own)).close()
+        with one_call():
+            for rows in np.split(order, first_of_each_round(len(X), n_rounds)):  # each person takes part once
+                own = None if budgets is None else budgets[rows]
+                server.add(*super()._simulate(server.round(), X[rows], y[rows], own)).close()
         return tuple(aggregate for _, aggregate in server.rounds)
 
     def _rounds_of(self, reports, on_invalid):

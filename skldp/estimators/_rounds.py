@@ -60,7 +60,7 @@ class RoundServer:
     ...     published = server.round().to_json()  # to the clients of this round
     ...     for _ in range(50):
     ...         x = rng.uniform(-0.7, 0.7, size=2)
-    ...         server = server.add([Client(published).report(x, "yes" if x[0] > 0 else "no")])
+    ...         server = server.add(Client(published).report((*x, "yes" if x[0] > 0 else "no")))
     ...     server = RoundServer.from_json(model, server.close().to_json())  # as after a crash
     >>> server.result().coef_.shape, model.n_reports_
     ((1, 2), 150)
@@ -215,6 +215,18 @@ def next_protocol(rounds, prior, first):
         epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=unit, n_features=d, schema=first.schema,
         classes=first.classes, mechanism=first.mechanism, intercept_weight=first.intercept_weight,
         theta=tuple(theta.tolist()), centre=tuple(centre.tolist()), transform=tuple(transform.ravel().tolist()))
+
+
+def first_of_each_round(n_clients, n_rounds):
+    """Return the places at which groups of clients are divided: the last round has half of them, the others share.
+
+    Examples
+    --------
+    >>> first_of_each_round(100, 3)
+    [25, 50]
+    """
+    size = n_clients / (2 * (n_rounds - 1))
+    return [max(number, round(number * size)) for number in range(1, n_rounds)]
 
 
 def as_rounds(reports):

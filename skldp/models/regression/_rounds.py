@@ -21,6 +21,7 @@ __all__ = ["RoundModel"]
 SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _LEAST_RATIO, _LARGEST_RATIO = 0.2, 1.5
 _CALIBRATIONS = 3
+_STEPS = 100  # of each search for the mode
 _N_NORMALS = 1024
 
 
@@ -80,8 +81,10 @@ class RoundModel(RegressionModel):
         self._set_coordinates(theta, np.ones(len(self.likelihoods)), np.full(len(self.likelihoods), 0.25))
         if len(rounds) > 1:
             self.law = RoundModel(rounds[:1], prior).law
+        start = self.initial()
         for _ in range(_CALIBRATIONS):
-            point = self.coordinates.expand(self._mode()[None])
+            mode, coordinates = self._mode(start), self.coordinates
+            point = coordinates.expand(mode[None])
             if len(rounds) == 1:
                 mean = np.zeros(self.n_features) if point.x_mean is None else point.x_mean[0]
                 self.law = mean, point.covariance[0]
@@ -90,6 +93,7 @@ class RoundModel(RegressionModel):
             x = _normal_draws(*self.law)
             found = [secant_ratio(x, theta, part.frame) for part in self.likelihoods]
             self._set_coordinates(theta, [ratio for ratio, _ in found], [weight for _, weight in found])
+            start = self.coordinates.convert(mode[None], coordinates)[0]
 
     def _set_coordinates(self, theta, ratios, weights):
         for part, ratio, weight in zip(self.likelihoods, ratios, weights):
@@ -107,12 +111,13 @@ class RoundModel(RegressionModel):
                              for number, part in zip(self.numbers, self.likelihoods)]
         return model
 
-    def _mode(self):
+    def _mode(self, start):
+        """Return a point near the mode: the factors barely depend on where exactly it is."""
         def loss(theta):
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
-        return optimize.minimize(loss, self.initial(), jac=True, method="L-BFGS-B").x
+        return optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
 
     def initial(self):
         """Return the conditional means given the reported covariance of x."""
