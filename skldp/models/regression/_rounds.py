@@ -66,31 +66,26 @@ class RoundModel(RegressionModel):
                     for aggregate in rounds]
         self.n_features, self.has_intercept = first.n_features, first.has_intercept
         self.priors = logistic_priors(prior, first)
-        self.law = None
         self.frame, self.last = frame_of(last), by_round[-1]
         likelihoods = [part for parts in by_round for part in parts]
         self.numbers = [number for number, parts in enumerate(by_round) for _ in parts]  # round of each likelihood
         for part in likelihoods:
             part.place(self.frame)
         super().__init__(likelihoods, None, Units(last.data_norm))
-        self._calibrate(rounds, prior)
+        self._calibrate(ReportedMoments.pooled([part.reported(self.n_features) for part in by_round[0]],
+                                               self.n_features))
 
-    def _calibrate(self, rounds, prior):
-        """Find the mode and the factors of all rounds in turn."""
+    def _calibrate(self, first):
+        """Find the mode and the factors of all rounds in turn, for normal x with the moments of the first round."""
         theta = self.frame.in_public_units(self.frame.theta)
         self._set_coordinates(theta, np.ones(len(self.likelihoods)), np.full(len(self.likelihoods), 0.25))
-        if len(rounds) > 1:
-            self.law = RoundModel(rounds[:1], prior).law
+        x = _normal_draws(first.mean[:-1], first.covariance[:-1, :-1])
         start = self.initial()
         for _ in range(_CALIBRATIONS):
             mode, coordinates = self._mode(start), self.coordinates
             point = coordinates.expand(mode[None])
-            if len(rounds) == 1:
-                mean = np.zeros(self.n_features) if point.x_mean is None else point.x_mean[0]
-                self.law = mean, point.covariance[0]
             theta = self.frame.in_public_units(np.append(0.0 if point.intercept is None else point.intercept[0],
                                                          point.coef[0]))
-            x = _normal_draws(*self.law)
             found = [secant_ratio(x, theta, part.frame) for part in self.likelihoods]
             self._set_coordinates(theta, [ratio for ratio, _ in found], [weight for _, weight in found])
             start = self.coordinates.convert(mode[None], coordinates)[0]
