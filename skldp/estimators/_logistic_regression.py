@@ -57,9 +57,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`. A warm start is used with one round only.
     n_rounds : "auto" or int, default="auto"
-        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3, and 1 for
-        noisy records. With 1 the coefficients are right for normal records only. :meth:`privatize`, :meth:`protocol` and
-        :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer` runs several.
+        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3, and 1
+        for noisy records. With 1 the coefficients are right for normal records only. :meth:`privatize`,
+        :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer`
+        runs several.
 
     Attributes
     ----------
@@ -106,9 +107,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     covariance are computed exactly, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
     randomised response.
 
-    *Rounds.* The first round sends moments. In each later one, other clients get the current model and send the score and
-    curvature of their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at the
-    maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
+    *Rounds.* The first round sends moments. In each later one, other clients get the current model and send the score
+    and curvature of their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at
+    the maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
     ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
     coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
     enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
@@ -234,10 +235,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def _models(self, *rounds):
         if len(rounds) > 1:
             return [RoundModel(list(rounds), self.prior)]
-        mechanism = check_mechanism(self.mechanism)
+        aggregate, mechanism = rounds[0], check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
-            return [LogisticRecordModel(*rounds, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
-        return [LogisticMomentModel(*rounds, self.prior)]
+            return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
+        return [LogisticMomentModel(aggregate, self.prior)]
 
     def _describe(self, posterior, models, *rounds):
         posterior = self._informed(models[0], posterior)

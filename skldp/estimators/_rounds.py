@@ -190,10 +190,10 @@ def next_protocol(rounds, prior, first):
 
     Notes
     -----
-    Its model is the predictive line of the posterior so far, by Laplace's method. With the posterior means :math:`\Sigma`
-    and m of covariance and mean of x, and e the standard error of an eigenvalue of the reported covariance, records are
-    centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a mean squared length of 1/2: noise is then
-    the same in all directions in which the reports tell the covariance.
+    Its model is the predictive line of the posterior so far, by Laplace's method. With the posterior means
+    :math:`\Sigma` and m of covariance and mean of x, and e the standard error of an eigenvalue of the reported
+    covariance, records are centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a mean squared length
+    of 1/2: noise is then the same in all directions in which the reports tell the covariance.
     """
     if not rounds:
         return first
@@ -245,8 +245,9 @@ def check_later_round(aggregate, first):
                             "rounds_ of an estimator, or rounds of a RoundServer.")
         for name in ("n_features", "data_norm", "classes", "intercept_weight"):
             if getattr(protocol, name) != getattr(first, name):
-                raise InvalidReportError(f"These rounds are of different collections: {name} is "
-                                         f"{getattr(protocol, name)!r} in one and {getattr(first, name)!r} in the first.")
+                found, expected = getattr(protocol, name), getattr(first, name)
+                raise InvalidReportError(f"These rounds are of different collections: {name} is {found!r} in one and "
+                                         f"{expected!r} in the first. Pass the rounds of one collection.")
 
 
 def check_number_of_rounds(n_rounds):
