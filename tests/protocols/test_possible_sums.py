@@ -29,6 +29,7 @@ from skldp.protocols import (
 from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums
 from skldp.protocols._tallies import PairTally, RecordTally, RowTally, Tally
 
+
 def round_protocol(epsilon, d, mechanism):
     return RoundProtocol(epsilon=epsilon, n_features=d, mechanism=mechanism, theta=(1.0,) * (d + 1), centre=(0.1,) * d,
                          transform=tuple(2 * np.eye(d).ravel()))
