@@ -46,10 +46,10 @@ class RoundProtocol(LabelledProtocol):
 
     .. math:: v\,(r\tilde x,\ w\,\mathrm{svec}\,\tilde x\tilde x^T)
 
-    with the weight v of :func:`skldp.privacy.score_radius`, which makes it at most :math:`\rho` long. The vector is then
-    clipped to this length in integers and randomised, so that each report is private against a server that chooses its
-    models freely. Since v does not depend on the label, the mean of :math:`vr\tilde x` is zero at the true model **for
-    any distribution of x**.
+    with the weight v of :func:`skldp.privacy.score_radius`, which makes it at most :math:`\rho` long. The vector is
+    then clipped to this length in integers and randomised, so that each report is private against a server that chooses
+    its models freely. Since v does not depend on the label, the mean of :math:`vr\tilde x` is zero at the true model
+    **for any distribution of x**.
 
     Asking a person in two rounds spends its budget twice: each round has its own people.
 

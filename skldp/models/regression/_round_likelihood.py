@@ -54,8 +54,8 @@ def _first_round(protocol, tally):
     mechanism = protocol.randomizer
     moments = mechanism.matrix(protocol.mean_moments(tally))
     noise, w = max(mechanism.noise_variance, LEAST_NOISE), mechanism.y_weight
-    return Reported(_first_frame(protocol), mechanism.intercept_weight, moments[:-1, -1] / (2 * w), moments[:-1, :-1] / 4,
-                    noise / (8 * w**2), noise / 16)
+    return Reported(_first_frame(protocol), mechanism.intercept_weight, moments[:-1, -1] / (2 * w),
+                    moments[:-1, :-1] / 4, noise / (8 * w**2), noise / 16)
 
 
 def _first_frame(protocol):
@@ -88,17 +88,17 @@ class RoundLikelihood:
 
     Notes
     -----
-    With the model :math:`(\alpha_k, \theta_k)` of the round, :math:`\delta = \theta - \theta_k`, the weighted mean m and
-    covariance :math:`\Sigma` of x, in which a record counts by its curvature, and W the mean curvature, the expected
+    With the model :math:`(\alpha_k, \theta_k)` of the round, :math:`\delta = \theta - \theta_k`, the weighted mean m
+    and covariance :math:`\Sigma` of x, in which a record counts by its curvature, and W the mean curvature, the expected
     curvature and score are
 
     .. math:: W\begin{pmatrix}\kappa^2 & \kappa m^T\\ \kappa m & \Sigma + mm^T\end{pmatrix}, \qquad
               \phi W\begin{pmatrix}\kappa l\\ ml + \Sigma\delta\end{pmatrix}, \qquad l = \alpha - \alpha_k + \delta^Tm.
 
-    The first is exact, and so is the second at :math:`\delta = 0`, for any distribution of x. The factor :math:`\phi` is
-    the ratio of secant to tangent for normal x, see :class:`RoundModel`. The variance of the score is that of the noise,
-    plus the curvature (the information equality), plus the error of the linear relation, a share of the squared length
-    of what it predicts. All three are fixed at a pilot estimate, as is W.
+    The first is exact, and so is the second at :math:`\delta = 0`, for any distribution of x. The factor :math:`\phi`
+    is the ratio of secant to tangent for normal x, see :class:`RoundModel`. The variance of the score is that of the
+    noise, plus the curvature (the information equality), plus the error of the linear relation, a share of the squared
+    length of what it predicts. All three are fixed at a pilot estimate, as is W.
     """
 
     def __init__(self, protocol, tally):

@@ -41,10 +41,10 @@ class RoundModel(RegressionModel):
     it follows from the curvature. All rounds have the same unknown :math:`\Sigma` and m, those of the last round, in
     whose coordinates the prior is that of :class:`skldp.RegressionPrior`.
 
-    *Ratio of secant to tangent.* A score at distance :math:`\delta` is smaller than curvature times :math:`\delta` where
-    probabilities approach 0 or 1. The factor :math:`\phi` is that of normal x with the mean and covariance of the first
-    round, by quasi-Monte Carlo, at the mode; mode and factor are found in turn. For other distributions of x it has an
-    error, for which the score has an additional variance.
+    *Ratio of secant to tangent.* A score at distance :math:`\delta` is smaller than curvature times :math:`\delta`
+    where probabilities approach 0 or 1. The factor :math:`\phi` is that of normal x with the mean and covariance of the
+    first round, by quasi-Monte Carlo, at the mode; mode and factor are found in turn. For other distributions of x it has
+    an error, for which the score has an additional variance.
 
     Examples
     --------
