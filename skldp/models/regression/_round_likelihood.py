@@ -89,8 +89,8 @@ class RoundLikelihood:
     Notes
     -----
     With the model :math:`(\alpha_k, \theta_k)` of the round, :math:`\delta = \theta - \theta_k`, the weighted mean m
-    and covariance :math:`\Sigma` of x, in which a record counts by its curvature, and W the mean curvature, the expected
-    curvature and score are
+    and covariance :math:`\Sigma` of x, in which a record counts by its curvature, and W the mean curvature, the
+    expected curvature and score are
 
     .. math:: W\begin{pmatrix}\kappa^2 & \kappa m^T\\ \kappa m & \Sigma + mm^T\end{pmatrix}, \qquad
               \phi W\begin{pmatrix}\kappa l\\ ml + \Sigma\delta\end{pmatrix}, \qquad l = \alpha - \alpha_k + \delta^Tm.

@@ -43,8 +43,8 @@ class RoundModel(RegressionModel):
 
     *Ratio of secant to tangent.* A score at distance :math:`\delta` is smaller than curvature times :math:`\delta`
     where probabilities approach 0 or 1. The factor :math:`\phi` is that of normal x with the mean and covariance of the
-    first round, by quasi-Monte Carlo, at the mode; mode and factor are found in turn. For other distributions of x it has
-    an error, for which the score has an additional variance.
+    first round, by quasi-Monte Carlo, at the mode; mode and factor are found in turn. For other distributions of x it
+    has an error, for which the score has an additional variance.
 
     Examples
     --------
