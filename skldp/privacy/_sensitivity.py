@@ -343,8 +343,8 @@ def score_radius(intercept_weight: float = 0.0) -> float:
 
     .. math:: v = \min\left(1, \frac\rho{\sqrt{\max(p, 1 - p)^2B + w^2B^2}}\right)
 
-    depends on x and public numbers only, and because :math:`|r| \le \max(p, 1 - p)`, the weighted vector has a length of
-    at most :math:`\rho` for every record. Any two reports are at most :math:`2\rho` apart.
+    depends on x and public numbers only, and because :math:`|r| \le \max(p, 1 - p)`, the weighted vector has a length
+    of at most :math:`\rho` for every record. Any two reports are at most :math:`2\rho` apart.
 
     Examples
     --------

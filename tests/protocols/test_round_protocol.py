@@ -156,6 +156,14 @@ def test_units_and_labels():
     np.testing.assert_allclose(other[1], expected[1], atol=1e-6)
 
 
+def test_records_outside_the_ball_are_moved_to_its_edge():
+    protocol = random_protocol(0, 2, 0.4)
+    far = np.array([[3.0, -4.0], [0.9, 1.2], [-60.0, 0.0]])
+    edge = far / np.linalg.norm(far, axis=1, keepdims=True)
+    found, expected = (protocol.randomizer.decode(protocol.privatize(x, [0, 1, 1])) for x in (far, edge))
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
 def test_columns_of_a_schema_are_mapped_to_x_by_the_client():
     schema = (1.0, (("a", "number", (0.0, 10.0)), ("b", "number", (-1.0, 1.0))))
     protocol = random_protocol(0, 2, 0.4, schema=schema)

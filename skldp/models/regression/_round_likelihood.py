@@ -149,7 +149,7 @@ class RoundLikelihood:
         second[:d, :d] = means.curvature[first:, first:] / weight
         second[:d, d] = second[d, :d] = means.score[first:] / slope
         variances = np.diag(self.variance)
-        information = slope**2 / np.mean(variances[first:])
+        information = float(slope**2 / np.mean(variances[first:]))
         return ReportedMoments(mean, second, information, (slope * kappa) ** 2 / variances[0],
                                2 * (weight * kappa) ** 2 / self.curvature_variance)
 

@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from skldp import RegressionPrior
+from skldp.exceptions import InvalidParameterError
 from skldp.models import RoundModel
 from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
 from skldp.models.regression._rounds import _normal_draws, secant_ratio
@@ -183,12 +184,47 @@ def test_the_factors_are_those_at_the_mode(monkeypatch):
     assert model.likelihoods[0].ratio < 0.98
 
 
+def test_coordinates_of_the_mode_are_a_few_standard_deviations_from_zero():
+    model = RoundModel(rounds_of(True, n=200_000, epsilons=(8.0,)))
+    coefficients, _, _, constant, *_ = model.coordinates.pieces
+    mode = model._mode()
+    assert np.abs(mode[coefficients]).max() < 4 and abs(mode[constant][0]) < 4
+
+
 def test_other_priors_are_used():
     prior = RegressionPrior(coef="normal", coef_scale=0.01)
     rounds = rounds_of(True)
     narrow, wide = (model.constrain(model._mode()[None])["coef"] for model in (
         RoundModel(rounds, prior), RoundModel(rounds)))
     assert np.abs(narrow).max() < 0.1 < np.abs(wide).max()
+
+
+@pytest.mark.parametrize("sizes", [(3000, 0), (0, 3000), (1, 1)])
+def test_rounds_without_reports_leave_those_of_the_others(sizes):
+    rounds = [rounds_of(True, n)[number] for number, n in enumerate(sizes)]
+    model, empty = RoundModel(rounds), RoundModel(rounds_of(True, 0))
+    theta = points(model)
+    value, gradient = model.gradient(theta)
+    assert np.isfinite(value).all() and np.isfinite(gradient).all()
+    other = empty.log_density(empty.coordinates.convert(theta, model.coordinates))
+    assert np.ptp(value - other) > 0.01
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda first, later: [], "must be one aggregate"), (lambda first, later: [later], "must be one aggregate"),
+    (lambda first, later: [first, first], "must be one aggregate"),
+    (lambda first, later: [first, replace(later, data_norm=2.0)], "data_norm is"),
+    (lambda first, later: [first, replace(later, classes=("no", "yes"))], "classes is"),
+    (lambda first, later: [replace(first, n_features=3), later], "n_features is"),
+    (lambda first, later: [first, later, replace(later, **THROUGH_ORIGIN, intercept_weight=0.0)], "has_intercept is"),
+    (lambda first, later: [first, replace(later, transform=(0.0,) * 4)], "invertible"),
+    (lambda first, later: [first, replace(later, transform=(1.0, 2.0, 2.0, 4.0)), later], "invertible"),
+    (lambda first, later: [first, replace(later, transform=(1e300, 0.0, 0.0, 1e-300))], "invertible"),
+])
+def test_rounds_that_do_not_fit_together_are_refused(change, message):
+    protocols = change(LabelMomentProtocol(n_features=D), RoundProtocol(n_features=D, **FRAME))
+    with pytest.raises(InvalidParameterError, match=message):
+        RoundModel([protocol.aggregate([]) for protocol in protocols])
 
 
 # ---- Frames
