@@ -20,7 +20,6 @@ from skldp.estimators._rounds import (
     DEFAULT_ROUNDS,
     RoundServer,
     as_rounds,
-    check_later_round,
     check_number_of_rounds,
     first_of_each_round,
 )
@@ -217,8 +216,6 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         if rounds is None:
             return super()._rounds_of(reports, on_invalid)
         self._check_aggregate(rounds[0])
-        for aggregate in rounds[1:]:
-            check_later_round(aggregate, rounds[0].protocol)
         return tuple(rounds)
 
     def _changeable(self):

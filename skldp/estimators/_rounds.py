@@ -237,19 +237,6 @@ def as_rounds(reports):
     return [part for _, part in reports] if pairs else None
 
 
-def check_later_round(aggregate, first):
-    """Raise an error if the reports of a later round do not belong to a collection with this first protocol."""
-    for protocol in aggregate.parts:
-        if not isinstance(protocol, RoundProtocol):
-            raise TypeError(f"Rounds after the first are reports of RoundProtocol; got {type(protocol).__name__}. Pass "
-                            "rounds_ of an estimator, or rounds of a RoundServer.")
-        for name in ("n_features", "data_norm", "classes", "intercept_weight"):
-            if getattr(protocol, name) != getattr(first, name):
-                found, expected = getattr(protocol, name), getattr(first, name)
-                raise InvalidReportError(f"These rounds are of different collections: {name} is {found!r} in one and "
-                                         f"{expected!r} in the first. Pass the rounds of one collection.")
-
-
 def check_number_of_rounds(n_rounds):
     """Return the number of rounds, or None for "auto"."""
     if isinstance(n_rounds, str) and n_rounds == "auto":

@@ -21,6 +21,7 @@ __all__ = [
     "moment_radius",
     "moment_sensitivity",
     "paper_moment_bound",
+    "score_radius",
     "weighted_moment_sensitivity",
 ]
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from skldp._validation._limits import MAX_ENTRIES
-from skldp._validation._parameters import check_choice, check_length
+from skldp._validation._parameters import check_choice, check_length, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.privacy._sensitivity import check_nonnegative, score_radius
@@ -181,8 +181,10 @@ class RoundProtocol(LabelledProtocol):
 def _numbers(values, name, size):
     """Return a tuple of finite floats of a given length, or raise an error."""
     check_length(values, name, MAX_ENTRIES)
-    numbers = tuple(map(float, values))
-    if len(numbers) != size or not all(map(math.isfinite, numbers)):
-        raise InvalidParameterError(f"{name} must contain {size} finite numbers, got {len(numbers)}. "
+    if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != size:
+        raise InvalidParameterError(f"{name} must be a list of {size} numbers. "
                                     "Use the protocol as the server published it.")
+    numbers = tuple(check_real(value, f"each entry of {name}") + 0.0 for value in values)  # -0.0 becomes 0.0
+    if not all(map(math.isfinite, numbers)):
+        raise InvalidParameterError(f"{name} must contain finite numbers. Use the protocol as the server published it.")
     return numbers

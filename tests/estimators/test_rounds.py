@@ -178,9 +178,9 @@ def test_damaged_states_are_refused(change):
 
 def test_rounds_of_another_collection_are_refused(fitted):
     other = clone(fitted).set_params(data_norm=2.0).fit(X[:3000], Y[:3000])
-    with pytest.raises(InvalidReportError, match="data_norm"):
+    with pytest.raises(InvalidParameterError, match="data_norm"):
         classifier().fit_reports([fitted.rounds_[0], other.rounds_[1]])
     with pytest.raises(InvalidReportError, match="data_norm"):
         classifier().fit_reports([other.rounds_[0], fitted.rounds_[1]])
-    with pytest.raises(TypeError, match="RoundProtocol"):
+    with pytest.raises(InvalidParameterError, match="RoundProtocol"):
         classifier().fit_reports([fitted.rounds_[0], fitted.rounds_[0]])

@@ -78,6 +78,10 @@ class RegressionCoordinates:
         Estimate :math:`\mu` of :math:`\alpha + \theta^Tm`; by default the reported mean of y.
     stretch : Stretch or None, default=None
         Map of the coefficients below, if y is not linear.
+    offsets : list of ndarray of shape (d,), or None, default=None
+        Coefficients h of each response that y leaves out: b and :math:`\bar y` are then those of the difference from a
+        line with coefficients h, so that :math:`b + \Sigma h` takes the place of b, and :math:`(\theta - h)^Tm` that of
+        :math:`\theta^Tm` in the intercept.
 
     Notes
     -----

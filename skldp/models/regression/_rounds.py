@@ -8,11 +8,14 @@ from scipy import optimize
 from scipy.special import expit, ndtri
 from scipy.stats import qmc
 
+from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import RegressionCoordinates
 from skldp.models.regression._logistic_coordinates import logistic_priors
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
+from skldp.protocols._moment_protocol import LabelMomentProtocol
+from skldp.protocols._round_protocol import RoundProtocol
 
 __all__ = ["RoundModel"]
 
@@ -22,6 +25,7 @@ SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _LEAST_RATIO, _LARGEST_RATIO = 0.2, 1.5
 _CALIBRATIONS = 3
 _STEPS = 100  # of each search for the mode
+_LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 1024
 
 
@@ -61,6 +65,7 @@ class RoundModel(RegressionModel):
     """
 
     def __init__(self, rounds, prior="auto"):
+        _check_rounds(rounds)
         first, last = rounds[0].protocol, rounds[-1].protocol
         by_round = [[RoundLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
                     for aggregate in rounds]
@@ -155,6 +160,22 @@ class RoundModel(RegressionModel):
         relative = self._relative_prior_covariance(transform @ covariance @ transform.T)
         variances = np.diagonal(transform.T @ relative @ transform, axis1=1, axis2=2)
         return self.priors.coef_scale / self.units.x * np.sqrt(variances)
+
+
+def _check_rounds(rounds):
+    """Refuse rounds of other kinds or of other records than the first one, and coordinates that are not invertible."""
+    kinds = [LabelMomentProtocol, *[RoundProtocol] * (len(rounds) - 1)]
+    protocols = [aggregate.protocol for aggregate in rounds]
+    if [type(protocol) for protocol in protocols] != kinds:
+        raise InvalidParameterError("rounds must be one aggregate of LabelMomentProtocol, then aggregates of "
+                                    f"RoundProtocol; got {[type(protocol).__name__ for protocol in protocols]}.")
+    for name in ("n_features", "data_norm", "classes", "has_intercept"):
+        values = [getattr(protocol, name) for protocol in protocols]
+        if values != values[:1] * len(values):
+            raise InvalidParameterError(f"Rounds must ask for the same records, but {name} is {values}.")
+    for protocol in protocols[1:]:
+        if not np.linalg.cond(frame_of(protocol).transform) < _LARGEST_CONDITION:
+            raise InvalidParameterError("The transform of a round must be invertible. Publish another one.")
 
 
 def secant_ratio(x, theta, frame):
