@@ -138,7 +138,7 @@ def clients(sizes, repeats, **length):
         ("linear, sphere", LDPBayesLinearRegression(**length), (X, y)),
         ("linear, Gaussian moments", LDPBayesLinearRegression(mechanism="gaussian", **length), (X, y)),
         ("linear, noisy records", LDPBayesLinearRegression(mechanism="records", **length), (X, y)),
-        ("logistic, sphere", LDPBayesLogisticRegression(classes=(0, 1), **length), (X, labels)),
+        ("logistic, sphere", LDPBayesLogisticRegression(classes=(0, 1), n_rounds=1, **length), (X, labels)),
         ("histogram, counts of subsets", LDPHistogram(categories=range(16), likelihood="counts", **length),
          (categories,)),
         ("histogram, randomised response", LDPHistogram(categories=range(16), mechanism="rr", **length), (categories,)),
@@ -255,7 +255,7 @@ def stream(n_clients, d, n_days, n_steps=None):
     rng = np.random.default_rng(SEED)
     X, y = regression_data(n_clients, d, rng)
     cases = [("linear", LDPBayesLinearRegression(), (X, y)),
-             ("logistic", LDPBayesLogisticRegression(classes=(0, 1)), (X, labels_of(X, rng))),
+             ("logistic", LDPBayesLogisticRegression(classes=(0, 1), n_rounds=1), (X, labels_of(X, rng))),
              ("histogram, counts, d=50", LDPHistogram(categories=range(50), likelihood="counts"),
               (rng.integers(50, size=(n_clients, 1)),)),
              ("Gaussian", LDPGaussian(), (X[:, :1],))]

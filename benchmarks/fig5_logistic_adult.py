@@ -7,8 +7,8 @@ The score is the area under the ROC curve on the test rows; "expected calibratio
 predicted probability and observed share over ten bins of equal width, weighted by their counts.
 
 "Tuned" gradients use, for each epsilon, the group size and rate that are best on the **test rows themselves**,
-averaged over the repeats: an oracle, not a usable method. "clip 0.5" is the stronger setting of the baseline, see
-``bench_sgd.py``.
+averaged over the repeats: an oracle, not a usable method. Ours collect in one round (see ``fig9_rounds.py`` for three).
+"clip 0.5" is the stronger setting of the baseline, see ``bench_sgd.py``.
 
 Run with ``python benchmarks/fig5_logistic_adult.py``; ``--quick`` is a smoke run, ``--figure-only`` redraws the figure
 from the table. Both are written to ``benchmarks/results``.
@@ -57,7 +57,7 @@ def task(epsilon, repeat):
     public = {"epsilon": epsilon, "classes": [-1, 1]}
 
     def bayes(**options):
-        model = LDPBayesLogisticRegression(random_state=int(rng.integers(2**31)), inference=SHORT,
+        model = LDPBayesLogisticRegression(random_state=int(rng.integers(2**31)), inference=SHORT, n_rounds=1,
                                            **public, **options)
         return model.fit(X, y).predict_proba(X_test)[:, 1]
 

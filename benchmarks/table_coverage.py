@@ -55,7 +55,7 @@ def fit(name, options, estimator, epsilon, inference, seed):
     common = {"epsilon": epsilon, "mechanism": ESTIMATORS[estimator], "inference": INFERENCE[inference],
               "random_state": state}
     if table.binary:
-        model = LDPBayesLogisticRegression(classes=[False, True], **common)
+        model = LDPBayesLogisticRegression(classes=[False, True], n_rounds=1, **common)
     else:
         model = LDPBayesLinearRegression(bounds_y=table.bounds_y, **common)
     start = time.perf_counter()

@@ -2,9 +2,9 @@
 Private and calibrated probabilities
 ====================================
 
-A classifier from one noisy report of each client. Its probabilities are averaged over the posterior, so they include
-the uncertainty of the coefficients. With an intercept they are calibrated: of the records with a probability of 0.7,
-about seven in ten are positive. """
+A classifier from one noisy report of each client, in three rounds of different people. With an intercept its
+probabilities are calibrated, for any distribution of the features: of the records with a probability of 0.7, about
+seven in ten are positive. """
 
 import numpy as np
 from sklearn.calibration import calibration_curve

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from skldp.estimators._logistic_regression import LDPBayesLogisticRegression
     from skldp.estimators._mechanisms import Moments, Records
     from skldp.estimators._rates import LDPExponential, LDPGeometric, LDPPoisson
+    from skldp.estimators._rounds import RoundServer
     from skldp.estimators._values import LDPGaussian
     from skldp.gradients._sgd import LDPSGDClassifier, LDPSGDRegressor
     from skldp.models.categories._simplex import project_on_simplex
@@ -71,6 +72,7 @@ _MODULES = {
     "Records": "estimators._mechanisms",
     "RegressionPrior": "models.regression._prior",
     "ReportCheck": "analysis.report_checks._check",
+    "RoundServer": "estimators._rounds",
     "SpherePerturber": "transformers._perturbers",
     "SquareWavePerturber": "transformers._perturbers",
     "SubsetSelectionPerturber": "transformers._category_perturbers",

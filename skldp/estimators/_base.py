@@ -195,13 +195,17 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         -------
         self
         """
-        aggregate = self.aggregate(reports, on_invalid)
-        self._check_aggregate(aggregate)
-        self._fit(aggregate)
+        self._fit(*self._rounds_of(reports, on_invalid))
         self._name_elements()
         self._warn()
         warn_if_not_converged(self.posterior_)
         return self
+
+    def _rounds_of(self, reports, on_invalid):
+        """Return the checked aggregate of reports, or one for each round of a collection."""
+        aggregate = self.aggregate(reports, on_invalid)
+        self._check_aggregate(aggregate)
+        return (aggregate,)
 
     def _fit(self, *rounds):
         """Infer from one aggregate, or from one aggregate for each round of a collection."""

@@ -20,6 +20,18 @@ def cohorts(protocol, sample_epsilon, n_clients):
     """
     if sample_epsilon is None:
         return [(protocol, slice(None))]
+    distinct, place = np.unique(check_budgets(sample_epsilon, n_clients), return_inverse=True)
+    if len(distinct) > MOST_BUDGETS:
+        raise InvalidParameterError(
+            f"sample_epsilon has {len(distinct)} distinct values, and each makes a separate cohort; at most "
+            f"{MOST_BUDGETS} are allowed. Round the budgets down to fewer values."
+        )
+    protocols = [protocol.with_epsilon(check_epsilon(float(value), "sample_epsilon")) for value in distinct]
+    return [(part, np.flatnonzero(place == k)) for k, part in enumerate(protocols)]
+
+
+def check_budgets(sample_epsilon, n_clients):
+    """Return personal budgets as an array with one number for each client."""
     budgets = np.asarray(sample_epsilon)
     if budgets.dtype == object:
         try:
@@ -31,11 +43,4 @@ def cohorts(protocol, sample_epsilon, n_clients):
             f"sample_epsilon must contain one number for each of the {n_clients} clients, got an array of shape "
             f"{budgets.shape} and dtype {budgets.dtype}."
         )
-    distinct, place = np.unique(budgets, return_inverse=True)
-    if len(distinct) > MOST_BUDGETS:
-        raise InvalidParameterError(
-            f"sample_epsilon has {len(distinct)} distinct values, and each makes a separate cohort; at most "
-            f"{MOST_BUDGETS} are allowed. Round the budgets down to fewer values."
-        )
-    protocols = [protocol.with_epsilon(check_epsilon(float(value), "sample_epsilon")) for value in distinct]
-    return [(part, np.flatnonzero(place == k)) for k, part in enumerate(protocols)]
+    return budgets

@@ -12,17 +12,28 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from skldp._validation._parameters import sampling_seed
+from skldp.estimators._budgets import check_budgets
 from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
+from skldp.estimators._rounds import (
+    DEFAULT_ROUNDS,
+    RoundServer,
+    as_rounds,
+    check_number_of_rounds,
+    first_of_each_round,
+)
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.regression._rounds import RoundModel
+from skldp.privacy._spending import one_call
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
-    r"""Binary classification from one noisy report of each client.
+    r"""Binary classification from one noisy report of each client, in one or several rounds.
 
     Parameters
     ----------
@@ -43,7 +54,12 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the coefficients and of the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
-        As in :class:`LDPGaussian`.
+        As in :class:`LDPGaussian`. A warm start is used with one round only.
+    n_rounds : "auto" or int, default="auto"
+        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3, and 1
+        for noisy records. With 1 the coefficients are right for normal records only. :meth:`privatize`,
+        :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer`
+        runs several.
 
     Attributes
     ----------
@@ -53,14 +69,18 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         Posterior mean of the intercept; 0 without an intercept.
     predictive_coef_ : ndarray of shape (1, n_features)
     predictive_intercept_ : ndarray of shape (1,)
-        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution,
-        shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the posterior. Its error
-        is that of two approximations: the average is over x and the parameters together, and a normal average of the
-        logistic function is taken as a logistic function, which is right to 0.02.
+        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution.
+        With one round it is shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the
+        posterior. Its error is that of two approximations: the average is over x and the parameters together, and a
+        normal average of the logistic function is taken as a logistic function, which is right to 0.02. With several
+        rounds it is not shrunk, which predicts better (``benchmarks/fig9_rounds.py``).
+    rounds_ : list of (Protocol, Aggregate)
+        The rounds of the collection; :meth:`fit_reports` of this list gives the same posterior.
     classes_ : ndarray of shape (2,)
         The labels, the positive one last.
     covariance_ : ndarray of shape (n_features, n_features)
-        Posterior mean of the covariance of x (of its second moments without an intercept).
+        Posterior mean of the covariance of x (of its second moments without an intercept). With several rounds records
+        count by their curvature p(1 - p) at the model of the last round.
     information_ : dict
         ``"coef"``: for each coefficient log2 of its prior over its posterior standard deviation, in bits. Near 0 the
         reports say nothing about it.
@@ -85,6 +105,13 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     noisy svec of :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, wy)`, :math:`y = \pm 1`; its mean and
     covariance are computed exactly, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
     randomised response.
+
+    *Rounds.* The first round sends moments. In each later one, other clients get the current model and send the score
+    and curvature of their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at
+    the maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
+    ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
+    coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
+    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance
@@ -111,7 +138,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  mechanism: Any = "auto", fit_intercept: bool = True, prior: Any = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
-                 warm_start: bool = False) -> None:
+                 warm_start: bool = False, n_rounds: int | str = "auto") -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -124,6 +151,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.warm_start = warm_start
+        self.n_rounds = n_rounds
 
     def _check_response(self, y):
         y = column_or_1d(y, warn=True)
@@ -162,17 +190,60 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
         return LabelMomentProtocol(**mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT), **domain)
 
-    def _models(self, aggregate):
-        mechanism = check_mechanism(self.mechanism)
+    def _number_of_rounds(self):
+        """Return the number of rounds of a collection."""
+        n_rounds, records = check_number_of_rounds(self.n_rounds), isinstance(check_mechanism(self.mechanism), Records)
+        if records and n_rounds not in (None, 1):
+            raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={n_rounds}. "
+                                        'Use another mechanism, or n_rounds=1.')
+        return n_rounds or (1 if records else DEFAULT_ROUNDS)
+
+    def _simulate(self, protocol, X, y, sample_epsilon):
+        n_rounds = min(self._number_of_rounds(), max(len(X), 1))
+        if n_rounds == 1:
+            return super()._simulate(protocol, X, y, sample_epsilon)
+        server = RoundServer._starting_with(self, protocol, n_rounds)
+        budgets = None if sample_epsilon is None else check_budgets(sample_epsilon, len(X))
+        order = np.random.default_rng(sampling_seed(self.random_state)).permutation(len(X))
+        with one_call():
+            for rows in np.split(order, first_of_each_round(len(X), n_rounds)):  # each person takes part once
+                own = None if budgets is None else budgets[rows]
+                server.add(*super()._simulate(server.round(), X[rows], y[rows], own)).close()
+        return tuple(aggregate for _, aggregate in server.rounds)
+
+    def _rounds_of(self, reports, on_invalid):
+        rounds = as_rounds(reports)
+        if rounds is None:
+            return super()._rounds_of(reports, on_invalid)
+        self._check_aggregate(rounds[0])
+        return tuple(rounds)
+
+    def _changeable(self):
+        if len(self.rounds_) == 1:
+            return super()._changeable()
+        model = self._models(*(aggregate for _, aggregate in self.rounds_))[0]
+        return [(lambda changed, place=place: [model.with_round(place, changed)], aggregate)
+                for place, (_, aggregate) in enumerate(self.rounds_)]
+
+    def _starts(self, protocol, n_models):
+        # Later rounds have coordinates of their own, in which the last chains have no meaning.
+        return super()._starts(protocol, n_models) if self._number_of_rounds() == 1 else (None,) * n_models
+
+    def _models(self, *rounds):
+        if len(rounds) > 1:
+            return [RoundModel(list(rounds), self.prior)]
+        aggregate, mechanism = rounds[0], check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
             return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
         return [LogisticMomentModel(aggregate, self.prior)]
 
-    def _describe(self, posterior, models, aggregate):
+    def _describe(self, posterior, models, *rounds):
         posterior = self._informed(models[0], posterior)
         mean, line = posterior.mean(), predictive_line(posterior.draws)
-        # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-        certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
+        certainty = 1.0
+        if len(rounds) == 1:
+            # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
+            certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
         return {
             "predictive_coef_": certainty * line.coef[None, :],
             "predictive_intercept_": np.atleast_1d(certainty * line.intercept),
@@ -182,7 +253,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             "covariance_": mean["covariance"],
             "information_": {"coef": posterior.information["coef"][None, :]},
             "posterior_": posterior,
-            "classes_": np.array(aggregate.protocol.classes),
+            "classes_": np.array(rounds[0].protocol.classes),
+            "rounds_": [(aggregate.protocol, aggregate) for aggregate in rounds],
         }
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:

@@ -49,10 +49,17 @@ class ReportTrust:
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
         draws = [start.draws for start in self.posterior_.warm_starts]
-        found = influence(self._models, self.aggregate_, draws)
-        if len(found) > 1:
-            found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
-        return {name: n_fakes * value for name, value in found[0].items()}
+        largest: dict = {}
+        for models_of, aggregate in self._changeable():
+            found = influence(models_of, aggregate, draws)
+            if len(found) > 1:
+                found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]
+            largest = {name: np.maximum(largest.get(name, 0.0), value) for name, value in found[0].items()}
+        return {name: n_fakes * value for name, value in largest.items()}
+
+    def _changeable(self):
+        """Return the aggregates that forged reports can change, each with a function from it to the models."""
+        return [(self._models, self.aggregate_)]
 
     def check_reports(self, reports: Any) -> ReportCheck:
         r"""Test whether honest clients could have sent these reports.

@@ -5,6 +5,7 @@ from skldp.models.categories._model import HistogramModel, SurrogateHistogramMod
 from skldp.models.regression._linear import LinearModel
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.regression._rounds import RoundModel
 from skldp.models.values._density import DensityModel
 from skldp.models.values._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
 from skldp.models.values._grid import ValueGrid
@@ -26,6 +27,7 @@ __all__ = [
     "Model",
     "NormalPrior",
     "PoissonFamily",
+    "RoundModel",
     "ScipyFamily",
     "ScipyPrior",
     "SurrogateHistogramModel",

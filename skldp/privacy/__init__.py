@@ -18,6 +18,7 @@ from skldp.privacy._sensitivity import (
     moment_radius,
     moment_sensitivity,
     paper_moment_bound,
+    score_radius,
     weighted_moment_sensitivity,
 )
 from skldp.privacy._shuffling import shuffled_epsilon
@@ -49,6 +50,7 @@ __all__ = [
     "near_threshold",
     "noise_pmf",
     "paper_moment_bound",
+    "score_radius",
     "shuffled_epsilon",
     "uniform_below",
     "weighted_moment_sensitivity",

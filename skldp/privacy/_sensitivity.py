@@ -21,6 +21,7 @@ __all__ = [
     "moment_radius",
     "moment_sensitivity",
     "paper_moment_bound",
+    "score_radius",
     "weighted_moment_sensitivity",
 ]
 
@@ -318,6 +319,41 @@ def labelled_moment_radius(norm: float, n_features: int, y_weight: float = 1.0, 
             for u in (0.0, max_u)
         )
     )
+
+
+def score_radius(intercept_weight: float = 0.0) -> float:
+    r"""Length that a report of score and curvature has at the edge of the unit ball, if both labels are equally likely.
+
+    Parameters
+    ----------
+    intercept_weight : float, default=0.0
+        Weight :math:`\kappa` of the constant.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    With :math:`\tilde x = (\kappa, x)`, :math:`B = \|\tilde x\|^2`, the probability p of a label, the residual
+    :math:`r = y - p` and :math:`w = p(1 - p)`, the vector is :math:`(r\tilde x, w\,\mathrm{svec}\,\tilde x\tilde x^T)`.
+    svec is an isometry and :math:`\|\tilde x\tilde x^T\| = B`, so the squared length is :math:`r^2B + w^2B^2`. At
+    p = 1/2 it is :math:`B/4 + B^2/16`, which increases in B up to :math:`B = 1 + \kappa^2`. This is the radius
+    :math:`\rho` for which no record in the ball is shortened at p = 1/2. The weight
+
+    .. math:: v = \min\left(1, \frac\rho{\sqrt{\max(p, 1 - p)^2B + w^2B^2}}\right)
+
+    depends on x and public numbers only, and because :math:`|r| \le \max(p, 1 - p)`, the weighted vector has a length
+    of at most :math:`\rho` for every record. Any two reports are at most :math:`2\rho` apart.
+
+    Examples
+    --------
+    >>> from skldp.privacy import score_radius
+    >>> score_radius() ** 2
+    0.3125
+    """
+    square = 1 + check_nonnegative(intercept_weight, "intercept_weight") ** 2
+    return math.sqrt(square / 4 + square**2 / 16)
 
 
 def check_nonnegative(value, name):

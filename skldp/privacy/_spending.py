@@ -76,9 +76,9 @@ def read_message(content):
 
 @contextlib.contextmanager
 def one_call() -> Iterator[None]:
-    """Count everything that is spent inside as one call: equal rows are then different clients."""
+    """Count everything that is spent inside as one call, the outermost: equal rows are then different clients."""
     outer = getattr(_thread, "call", None)
-    _thread.call = _Call()
+    _thread.call = _Call() if outer is None else outer
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._report_files import load_reports, save_reports
+from skldp.protocols._round_protocol import RoundProtocol
 from skldp.protocols._sampled_values import SampledValueProtocol
 from skldp.protocols._values import ValueProtocol
 
@@ -27,6 +28,7 @@ __all__ = [
     "MomentProtocol",
     "Protocol",
     "RecordProtocol",
+    "RoundProtocol",
     "SampledValueProtocol",
     "ValueProtocol",
     "load_reports",

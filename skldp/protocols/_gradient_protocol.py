@@ -21,8 +21,9 @@ from skldp.protocols._base import Protocol, joined, warn_seeded
 from skldp.protocols._description import describe, is_id_of
 from skldp.protocols._gradient_losses import LOSSES
 from skldp.protocols._gradient_model import GradientModel
-from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box, within_sphere
+from skldp.protocols._possible_sums import column_sums, too_many_reports, within_box
 from skldp.protocols._tallies import Tally
+from skldp.protocols._vector_reports import MECHANISMS, possible_vector_sums
 
 _LARGEST_PREDICTION = 1e150  # predictions of a hostile model are clipped to this, so that no product overflows
 
@@ -299,24 +300,10 @@ class GradientProtocol(Protocol):
     def _possible(self, tally):
         if tally.sums.shape != (self.width,) or tally.sums.dtype != np.int64:
             return False
-        return _POSSIBLE[type(self.randomizer)](tally.sums, tally.n_reports, self.randomizer)
+        return possible_vector_sums(tally.sums, tally.n_reports, self.randomizer)
 
     def _tally(self, reports):
         sums = column_sums(reports)
         if not within_box(sums, 2**63 - 1):
             raise too_many_reports()
         return Tally(len(reports), sums.astype(np.int64))
-
-
-def _sphere(delta, **options):
-    """Return the sphere mechanism, which is pure: delta is not used."""
-    return Sphere(**options)
-
-
-def _within_clamps(sums, n_reports, gaussian):
-    """Whether ``n_reports`` valid reports with Gaussian noise can have these sums."""
-    return within_box(sums, n_reports * gaussian.clamp[1])
-
-
-MECHANISMS: dict = {"gaussian": Gaussian, "sphere": _sphere}
-_POSSIBLE: dict = {Gaussian: _within_clamps, Sphere: within_sphere}

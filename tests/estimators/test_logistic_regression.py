@@ -1,4 +1,4 @@
-"""Public behaviour of LDPBayesLogisticRegression."""
+"""Public behaviour of LDPBayesLogisticRegression, mostly of collections in one round; see also test_rounds.py."""
 
 import functools
 import pickle
@@ -37,7 +37,7 @@ both = pytest.mark.parametrize("case", ["sphere", "inputs"])
 
 
 def classifier(case="sphere", **parameters):
-    defaults = {"inference": "laplace", "random_state": 0, "classes": [0, 1]}
+    defaults = {"inference": "laplace", "random_state": 0, "classes": [0, 1], "n_rounds": 1}
     return build(LDPBayesLogisticRegression, **{**defaults, **CASES[case], **parameters})
 
 

@@ -38,7 +38,7 @@ CASES = {
     "linear": (LDPBayesLinearRegression(inference="laplace", random_state=0), (X, Y)),
     "linear, gaussian": (LDPBayesLinearRegression(mechanism="gaussian", inference="laplace", random_state=0), (X, Y)),
     "linear, inputs": (LDPBayesLinearRegression(mechanism="records", inference="laplace", random_state=0), (X, Y)),
-    "logistic": (LDPBayesLogisticRegression(classes=(0, 1), inference="laplace", random_state=0),
+    "logistic": (LDPBayesLogisticRegression(classes=(0, 1), inference="laplace", random_state=0, n_rounds=1),
                  (X, (Y > 0).astype(int))),
     "logistic, inputs": (LDPBayesLogisticRegression(classes=(0, 1), mechanism="records", inference="laplace",
                                                     random_state=0), (X, (Y > 0).astype(int))),

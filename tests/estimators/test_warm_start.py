@@ -23,7 +23,7 @@ CASES = {
     "histogram": (LDPHistogram(categories=range(6), random_state=0), (RNG.integers(6, size=(20_000, 1)),),
                   ("frequencies",)),
     "linear": (LDPBayesLinearRegression(epsilon=2.0, random_state=0), (X, Y), ("coef", "intercept", "sigma")),
-    "logistic": (LDPBayesLogisticRegression(epsilon=4.0, classes=[0, 1], random_state=0), (X, LABELS),
+    "logistic": (LDPBayesLogisticRegression(epsilon=4.0, classes=[0, 1], random_state=0, n_rounds=1), (X, LABELS),
                  ("coef", "intercept")),
     "logistic, inputs": (LDPBayesLogisticRegression(epsilon=20.0, classes=[0, 1], mechanism="records", random_state=0),
                          (X, LABELS), ("coef", "intercept")),
@@ -74,7 +74,7 @@ def test_a_fit_with_other_bounds_starts_cold():
 
 
 def test_a_warm_start_with_another_prior_is_correct():
-    model = LDPBayesLogisticRegression(epsilon=8.0, classes=[0, 1], random_state=0, warm_start=True)
+    model = LDPBayesLogisticRegression(epsilon=8.0, classes=[0, 1], random_state=0, warm_start=True, n_rounds=1)
     reports = model.aggregate(model.privatize(X[:1000], LABELS[:1000]))
     model.fit_reports(reports)
     tight = model.set_params(prior=RegressionPrior(coef="normal", coef_scale=0.5)).fit_reports(reports).posterior_

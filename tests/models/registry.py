@@ -18,6 +18,7 @@ from skldp.models import (
     LogisticRecordModel,
     NormalPrior,
     PoissonFamily,
+    RoundModel,
     ScipyFamily,
     ScipyPrior,
     UnivariateModel,
@@ -30,9 +31,10 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    RoundProtocol,
     ValueProtocol,
 )
-from tests.models.regression import test_linear, test_logistic
+from tests.models.regression import test_linear, test_logistic, test_rounds
 
 N_CLIENTS = 400
 
@@ -233,4 +235,30 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
-CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases()]
+def _round_cases():
+    """Logistic regressions of one and two rounds, with a frame of the second, and of cohorts with two budgets."""
+    rng, d = np.random.default_rng(2), 2
+    X = rng.exponential(0.3, size=(N_CLIENTS, d)) - 0.2
+    labels = (rng.random(N_CLIENTS) < special.expit(X @ [3.0, -2.0] + 0.4)).astype(int)
+    frame = {"transform": (1.5, 0.2, -0.3, 0.9), "centre": (0.1, -0.05)}
+    for name, constant, epsilons, n_rounds in (("one round", True, (4.0,), 1), ("two rounds", True, (4.0,), 2),
+                                               ("two rounds, two budgets", True, (2.0, 8.0), 2),
+                                               ("two rounds, no intercept", False, (4.0,), 2)):
+        def make(n_clients, unit=1.0, constant=constant, epsilons=epsilons, n_rounds=n_rounds):
+            weight = {} if constant else {"intercept_weight": 0.0}
+            model = {"theta": (0.3, 2.0, -1.0), **frame} if constant else {
+                **frame, "theta": (0.0, 2.0, -1.0), "centre": (0.0, 0.0)}
+            kinds = [(LabelMomentProtocol, {}), (RoundProtocol, model)][:n_rounds]
+
+            def cohort(kind, options, epsilon):
+                return aggregate_of(lambda unit: kind(n_features=d, epsilon=epsilon, data_norm=unit, **weight,
+                                                      **options), n_clients, unit, X, labels)
+
+            return RoundModel([sum(cohort(kind, options, epsilon) for epsilon in epsilons) for kind, options in kinds])
+
+        yield Case(f"logistic, {name}", make, lambda model, theta: test_rounds.log_prior(model, theta[None])[0],
+                   {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
+
+
+CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases(),
+         *_round_cases()]

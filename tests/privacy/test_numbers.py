@@ -39,6 +39,7 @@ def test_defaults():
         "audit_epsilon n_reports": 100_000, "audit_epsilon delta": 0.0, "audit_epsilon confidence": 1 - 1e-6,
         "audit_epsilon statistic": None, "epsilon_between delta": 0.0, "near_threshold slack": 0,
         "moment_radius recentre": True, "labelled_moment_radius recentre": True,
+        "score_radius intercept_weight": 0.0,
         **{f"gaussian_{name} sensitivity": 1.0 for name in ("delta", "sigma")},
         **{f"{name} {key}": value for name in ("moment_sensitivity", "moment_radius", "labelled_moment_radius")
            for key, value in weights.items()},

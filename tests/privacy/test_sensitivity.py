@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from skldp.privacy import (
     ball_sensitivity,
@@ -12,6 +13,7 @@ from skldp.privacy import (
     moment_radius,
     moment_sensitivity,
     paper_moment_bound,
+    score_radius,
     weighted_moment_sensitivity,
 )
 
@@ -172,6 +174,45 @@ def test_radii_are_attained_and_not_exceeded(d, recentre, norm, y_bound, y_weigh
     assert lengths.max() == pytest.approx(labelled_moment_radius(norm, d, y_weight, kappa, recentre), rel=1e-12)
 
 
+def score_and_curvature(x, y, theta, kappa):
+    """Unweighted report of each record by its definition, and the probability p of each."""
+    extended = np.column_stack([np.full(len(x), kappa), x])
+    p = expit(theta[0] + x @ theta[1:])
+    return np.column_stack([(y - p)[:, None] * extended, (p * (1 - p))[:, None] * svec(extended)]), p
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("d", [1, 3])
+def test_weighted_score_and_curvature_are_not_longer_than_their_radius(d, kappa):
+    """Both labels of random records in the ball, random models, and maps that move records out of the ball."""
+    rng, declared, longest, shortened = np.random.default_rng(0), score_radius(kappa), 0.0, 0
+    for size in np.repeat([0.0, 1.0, 5.0, 50.0], 10):
+        x = rng.normal(size=(500, d))
+        x *= rng.choice([0.2, 1.0, 1.0], size=(500, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+        x = (x - rng.normal(scale=0.3, size=d)) @ (rng.choice([0.5, 3.0, 30.0]) * rng.normal(size=(d, d)))
+        theta = size * rng.normal(size=d + 1)
+        square = np.sum(x**2, axis=1) + kappa**2
+        for y in (0.0, 1.0):
+            vectors, p = score_and_curvature(x, y, theta, kappa)
+            bound = np.sqrt(np.maximum(p, 1 - p) ** 2 * square + (p * (1 - p) * square) ** 2)
+            lengths = np.minimum(1.0, declared / bound) * np.linalg.norm(vectors, axis=1)
+            longest, shortened = max(longest, lengths.max()), shortened + np.sum(bound > declared)
+            assert np.linalg.norm(vectors, axis=1).max() <= bound.max() * (1 + 1e-9)
+    assert longest <= declared * (1 + 1e-9) and longest >= 0.9999 * declared
+    assert shortened > 1000, "the weights are tested"
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+def test_the_radius_is_attained_at_the_edge_by_the_model_of_equal_probabilities(kappa):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3))
+    x *= rng.uniform(size=(4000, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+    x[:100] /= np.linalg.norm(x[:100], axis=1, keepdims=True)
+    lengths = np.linalg.norm(score_and_curvature(x, rng.integers(2, size=4000), np.zeros(4), kappa)[0], axis=1)
+    np.testing.assert_allclose(lengths[:100], score_radius(kappa), rtol=1e-12)
+    assert lengths.max() <= score_radius(kappa) * (1 + 1e-12), "no record in the ball is shortened"
+
+
 def test_values_and_vectors():
     assert interval_sensitivity((-2, 3)) == 5
     assert ball_sensitivity(1.5) == 3
@@ -184,6 +225,8 @@ def test_values_and_vectors():
     lambda: moment_sensitivity(1, None),
     lambda: moment_sensitivity(1, 1, intercept_weight=-1),
     lambda: moment_radius(1, 1, 0),
+    lambda: score_radius(-0.1),
+    lambda: score_radius(float("inf")),
     lambda: interval_sensitivity((1, 1)),
     lambda: ball_sensitivity(float("inf")),
 ])

@@ -16,6 +16,7 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    RoundProtocol,
     SampledValueProtocol,
     ValueProtocol,
 )
@@ -93,6 +94,10 @@ class Case:
         comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
         if self.kind is CategoryProtocol:
             comparable.discard("n_features")  # which cannot change without the categories
+        if self.kind is RoundProtocol:
+            comparable.discard("n_features")  # which cannot change without the model
+            if not self.protocol.has_intercept:
+                comparable.discard("centre")  # which is zero
         made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}
         # Some protocols ignore some fields: the squared loss ignores the labels.
         return {name: other for name, other in made.items() if getattr(other, name) != getattr(self.protocol, name)}
@@ -105,6 +110,8 @@ class Case:
             return max(choices(self.kind, name) - {value})
         if name == "schema":
             return (3.0, tuple((f"x{j}", "number", (-1.0, 1.0)) for j in range(self.protocol.n_features)))
+        if name in ("theta", "centre", "transform"):
+            return (*value[:-1], value[-1] + 0.25)
         return value[::-1] if name == "categories" else OTHER_VALUES[name]
 
 
@@ -162,6 +169,15 @@ CASES = {
     "squared gradients": Case(GradientProtocol, {"n_features": 3, "loss": "squared", "bounds_y": (0, 10)}),
     "squared gradients on the sphere": Case(GradientProtocol, {"loss": "squared", "mechanism": "sphere",
                                                                "fit_intercept": False, "clip_norm": 0.5}),
+    "score and curvature": Case(RoundProtocol, {"n_features": 2, "theta": (-0.4, 2.0, 0.5), "centre": (0.1, -0.2),
+                                                "transform": (1.5, 0.3, 0.0, 0.8), "intercept_weight": 0.5}),
+    "score and curvature without constant": Case(RoundProtocol, {
+        "n_features": 3, "theta": (0.0, 2.0, 0.5, -1.0), "centre": (0.0,) * 3, "classes": ("no", "yes"),
+        "transform": (1.0, 0.0, 0.0, 0.2, 2.0, 0.0, -0.1, 0.4, 0.7), "data_norm": 2.0, "intercept_weight": 0.0}),
+    "score and curvature of one feature": Case(RoundProtocol, {"theta": (0.3, -4.0), "epsilon": 0.2,
+                                                               "transform": (3.0,), "intercept_weight": 1.0}),
+    "gaussian score and curvature": Case(RoundProtocol, {"theta": (0.3, -4.0), "mechanism": "gaussian", "epsilon": 3.0,
+                                                         "centre": (0.1,), "intercept_weight": 0.5}),
 }
 NOISY = list(CASES)
 # The same without noise, one for each kind and mechanism. These are simulations, which clients refuse.
@@ -171,7 +187,8 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
-                       "one laplace of two", "one gaussian of five")}
+                       "one laplace of two", "one gaussian of five", "score and curvature",
+                       "gaussian score and curvature")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 

@@ -40,6 +40,7 @@ from skldp.protocols import (
     MomentProtocol,
     Protocol,
     RecordProtocol,
+    RoundProtocol,
     ValueProtocol,
     _aggregate_files,
     _members,
@@ -118,6 +119,16 @@ def test_the_number_of_moments_is_limited(cls):
             cls(epsilon=20.0, n_features=n_features)
 
 
+def test_the_size_of_a_report_of_score_and_curvature_is_limited():
+    with Cheap():
+        for n_features in (1446, 4096):
+            with pytest.raises(InvalidParameterError, match="entries, and it may have 1048576"):
+                RoundProtocol(n_features=n_features)
+        for name in ("theta", "centre", "transform"):
+            with pytest.raises(InvalidParameterError, match=f"{name} must have at most 1048576 entries"):
+                RoundProtocol(**{name: range(10**9)})
+
+
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("intercept_weight", [0.0, 0.5])
 def test_the_number_of_moments_matches_the_list_of_entries(labelled, intercept_weight):
@@ -139,7 +150,7 @@ def test_limits_of_categories_and_classes(monkeypatch):
     CategoryProtocol(categories=tuple(range(10)))
     with pytest.raises(InvalidParameterError, match="categories must have at most 10 entries, got 11"):
         CategoryProtocol(categories=tuple(range(11)))
-    for protocol in (GradientProtocol, LabelMomentProtocol, LabelRecordProtocol):
+    for protocol in (GradientProtocol, LabelMomentProtocol, LabelRecordProtocol, RoundProtocol):
         with pytest.raises(InvalidParameterError, match="classes must have at most 1000 entries, got 1001"):
             protocol(classes=tuple(range(1001)))
 

@@ -16,6 +16,7 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    RoundProtocol,
     ValueProtocol,
 )
 from skldp.protocols._tallies import PairTally
@@ -36,6 +37,8 @@ VECTOR = {"epsilon": 1.0, "data_norm": 1.0, "n_features": 1}
     (LabelRecordProtocol, {**VECTOR, "delta": 1e-5, "classes": (0, 1), "budget_split": 0.5}),
     (GradientProtocol, {**VECTOR, "delta": 1e-5, "loss": "logistic", "classes": (-1, 1), "mechanism": "gaussian",
                         "clip_norm": 1.0, "fit_intercept": True}),
+    (RoundProtocol, {**VECTOR, "delta": 0.0, "classes": (0, 1), "mechanism": "sphere", "theta": (0.0, 0.0),
+                     "centre": (0.0,), "transform": (1.0,), "intercept_weight": 0.3}),
 ])
 def test_defaults(cls, expected):
     assert {name: getattr(cls(), name) for name in expected} == expected
@@ -57,6 +60,7 @@ def test_other_defaults():
     (MomentProtocol(n_features=2, mechanism="gaussian"), 9), (LabelMomentProtocol(n_features=2), 9),
     (RecordProtocol(n_features=2), 3), (LabelRecordProtocol(n_features=2), 3), (GradientProtocol(n_features=2), 3),
     (GradientProtocol(n_features=2, mechanism="sphere"), 4), (GradientProtocol(n_features=2, fit_intercept=False), 2),
+    (RoundProtocol(), 6), (RoundProtocol(mechanism="gaussian"), 5), (RoundProtocol(intercept_weight=0.0), 3),
 ], ids=lambda value: type(value).__name__)
 def test_widths(protocol, width):
     assert protocol.width == width

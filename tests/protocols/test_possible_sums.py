@@ -20,6 +20,7 @@ from skldp.protocols import (
     MomentProtocol,
     Protocol,
     RecordProtocol,
+    RoundProtocol,
     SampledValueProtocol,
     ValueProtocol,
     load_reports,
@@ -27,6 +28,12 @@ from skldp.protocols import (
 )
 from skldp.protocols._possible_sums import column_sums, is_gram_matrix, largest_noisy_sums
 from skldp.protocols._tallies import PairTally, RecordTally, RowTally, Tally
+
+
+def round_protocol(epsilon, d, mechanism):
+    return RoundProtocol(epsilon=epsilon, n_features=d, mechanism=mechanism, theta=(1.0,) * (d + 1), centre=(0.1,) * d,
+                         transform=tuple(2 * np.eye(d).ravel()))
+
 
 REFUSED = (InvalidReportError, InvalidParameterError)
 KINDS = {
@@ -46,6 +53,8 @@ KINDS = {
     "labelled records": lambda epsilon, d: LabelRecordProtocol(epsilon=epsilon, n_features=d),
     "gradients": lambda epsilon, d: GradientProtocol(epsilon=epsilon, n_features=d),
     "sphere gradients": lambda epsilon, d: GradientProtocol(epsilon=epsilon, n_features=d, mechanism="sphere"),
+    "score and curvature": lambda epsilon, d: round_protocol(epsilon, d, "sphere"),
+    "gaussian score and curvature": lambda epsilon, d: round_protocol(epsilon, d, "gaussian"),
 }
 
 
@@ -57,7 +66,7 @@ def honest(protocol, n, seed=0, extreme=False):
         return protocol._randomize(X, None, seed)
     X = np.full((n, protocol.n_features), 1e9) if extreme else rng.normal(size=(n, protocol.n_features))
     y = np.ones(n) if extreme else np.where(rng.uniform(size=n) < 0.5, 1, -1)
-    if isinstance(protocol, (LabelMomentProtocol, LabelRecordProtocol)):
+    if isinstance(protocol, (LabelMomentProtocol, LabelRecordProtocol, RoundProtocol)):
         y = (y > 0).astype(int)
     return protocol._randomize(X, y, seed)
 

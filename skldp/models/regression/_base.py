@@ -58,15 +58,17 @@ class RegressionModel(Model):
 
     def prior_coef_std(self, covariance):
         """Return the prior standard deviations of the coefficients given covariances of x, shape (n, d, d)."""
-        priors, units = self.coordinates.priors, self.units
-        order = np.arange(covariance.shape[1])
-        inverse = priors.explained_weight / units.x**2 * covariance
-        inverse[:, order, order] += priors.ridge
-        variances = np.diagonal(np.linalg.inv(inverse), axis1=1, axis2=2)
-        if priors.learns_coef_scale:
-            variances = T_FREEDOM / (T_FREEDOM - 2) * variances
+        units = self.units
+        variances = np.diagonal(self._relative_prior_covariance(covariance), axis1=1, axis2=2)
         scales = np.reshape([line.priors.coef_scale for line in self.coordinates.lines], np.shape(units.y))
         return np.multiply.outer(np.sqrt(variances), scales * units.y / units.x).swapaxes(1, -1)
+
+    def _relative_prior_covariance(self, covariance):
+        """Return the prior covariance of coefficients in public units with a scale g of 1, given covariances of x."""
+        priors, order = self.coordinates.priors, np.arange(covariance.shape[1])
+        inverse = priors.explained_weight / self.units.x**2 * covariance
+        inverse[:, order, order] += priors.ridge
+        return np.linalg.inv(inverse) * (T_FREEDOM / (T_FREEDOM - 2) if priors.learns_coef_scale else 1.0)
 
     def log_density(self, theta):
         """Return the log-density of unconstrained parameters, shape (n_walkers,)."""

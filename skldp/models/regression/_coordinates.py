@@ -78,6 +78,10 @@ class RegressionCoordinates:
         Estimate :math:`\mu` of :math:`\alpha + \theta^Tm`; by default the reported mean of y.
     stretch : Stretch or None, default=None
         Map of the coefficients below, if y is not linear.
+    offsets : list of ndarray of shape (d,), or None, default=None
+        Coefficients h of each response that y leaves out: b and :math:`\bar y` are then those of the difference from a
+        line with coefficients h, so that :math:`b + \Sigma h` takes the place of b, and :math:`(\theta - h)^Tm` that of
+        :math:`\theta^Tm` in the intercept.
 
     Notes
     -----
@@ -113,18 +117,20 @@ class RegressionCoordinates:
     :class:`CovarianceCoordinates` and whose prior is LKJ(1), the uniform distribution.
     """
 
-    def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None):
+    def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None, offsets=None):
         every = [priors] if isinstance(priors, Priors) else list(priors)
         self.priors, self.has_intercept = every[0], bool(has_intercept)
         self.mean_scale, self.mean_information = self.priors.mean_scale, reported.mean_information
         self.n_features = d = len(reported.mean) - len(every)
         self.x_mean = _clip(reported.mean[:d], reported.mean_information)
-        self.lines = [LineCoordinates(one, reported, d + place, slope, centre, stretch)
-                      for place, one in enumerate(every)]
+        offsets = [None] * len(every) if offsets is None else offsets
+        self.lines = [LineCoordinates(one, reported, d + place, slope, centre, stretch, offset)
+                      for place, (one, offset) in enumerate(zip(every, offsets))]
         covariance, k = reported.covariance[:d, :d], len(every)
         self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), self.priors.lkj_eta,
                                             pivot_order(covariance))
-        self.correlations = CovarianceCoordinates(k, UnitScales(k), RESIDUAL_ETA)
+        has_residuals = k if self.priors.sigma_scale is not None else 1
+        self.correlations = CovarianceCoordinates(has_residuals, UnitScales(has_residuals), RESIDUAL_ETA)
         learns_mean_scale = self.has_intercept and self.priors.mean_scale is None
         sizes = [k * d, self.matrix.n_params, d * self.has_intercept, k * self.has_intercept,
                  k * (self.priors.sigma_scale is not None), k * self.priors.learns_coef_scale, int(learns_mean_scale),
@@ -192,8 +198,8 @@ class RegressionCoordinates:
 class LineCoordinates:
     """Numbers on which the coordinates of one line depend, from the moments of its response; see the class above."""
 
-    def __init__(self, priors, reported, place, slope=1.0, centre=None, stretch=None):
-        self.priors, self.stretch = priors, stretch
+    def __init__(self, priors, reported, place, slope=1.0, centre=None, stretch=None, offset=None):
+        self.priors, self.stretch, self.offset = priors, stretch, offset
         d = self.n_features = len(reported.mean) - reported.n_responses
         response = _clip(reported.mean[place], reported.response_information)
         self.response = response / slope  # y

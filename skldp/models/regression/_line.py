@@ -41,13 +41,15 @@ class LinePoint:
         self.intercept: Any = None
         self.sigma: Any = None
         target = coordinates.cross
+        if coordinates.offset is not None:
+            target = target + matvec(vector.covariance, np.broadcast_to(coordinates.offset, z.shape))  # b + Sigma h
         if vector.x_mean is not None:
             target = target - coordinates.response * vector.x_mean  # b - y m
         self._expand_coef(target, log_scale[:, 0] if log_scale.size else np.zeros(len(z)))
         if vector.x_mean is not None:
             self.intercept_precision = self.priors.intercept_scale**-2.0 + coordinates.centre_information  # q
             self.share = coordinates.centre_information / self.intercept_precision
-            self.intercept = self.share * (coordinates.centre - np.vecdot(self.coef, vector.x_mean))
+            self.intercept = self.share * (coordinates.centre - np.vecdot(self._beyond_offset, vector.x_mean))
             self.intercept = self.intercept + constant[:, 0] / np.sqrt(self.intercept_precision)
         if self.priors.sigma_scale is not None:
             explained = np.vecdot(self.values, self.rotated_coef**2)
@@ -65,6 +67,10 @@ class LinePoint:
     def vectors(self):
         r"""Eigenvectors of :math:`\Sigma`."""
         return self.vector.vectors
+
+    @property
+    def _beyond_offset(self):
+        return self.coef if self.coordinates.offset is None else self.coef - self.coordinates.offset
 
     def _expand_coef(self, target, log_scale):
         r"""Compute the coefficients in the eigenbasis of :math:`\Sigma`, in which K and P are diagonal."""
@@ -139,8 +145,10 @@ class LinePoint:
             by_constant = by_intercept / np.sqrt(self.intercept_precision)
             by_product = (self.share * by_intercept)[:, None]
             by_coef = by_coef - by_product * self.vector.x_mean
-            by_mean = -by_product * self.coef
+            by_mean = -by_product * self._beyond_offset
         by_z, by_target, by_matrix, by_log_scale = self._pull_back_coef(by_coef)
+        if self.coordinates.offset is not None:
+            by_matrix = by_matrix + by_target[:, :, None] * self.coordinates.offset
         if by_mean is not None:
             by_mean = by_mean - self.coordinates.response * by_target
         by_log_scale = by_log_scale + T_FREEDOM * (np.exp(-2 * self.log_scale) - 1)

@@ -24,7 +24,7 @@ def logistic_coordinates(protocol, has_intercept, prior, reported, moments_alone
     of the k-th derivative of tanh(u / 2), :math:`u \sim N(\mu, v)`. Both :math:`\mu` and v follow from the reported
     moments by iteration, in which :math:`f_1^2v` is the variance of y that a line explains.
     """
-    priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, protocol.data_norm)
+    priors = logistic_priors(prior, protocol)
     mean = np.clip(reported.mean[-1], -0.9, 0.9)
     covariance = reported.covariance
     explained = covariance[-1, :-1] @ np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
@@ -38,6 +38,11 @@ def logistic_coordinates(protocol, has_intercept, prior, reported, moments_alone
         slope = float(tanh_means(np.full(1, centre), np.full(1, variance))[1, 0])
     return RegressionCoordinates(priors, has_intercept, reported, slope, centre,
                                  _stretch(reported, slope, limit) if moments_alone else None)
+
+
+def logistic_priors(prior, protocol):
+    """Return the :class:`Priors` of a logistic model in public units."""
+    return priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, protocol.data_norm)
 
 
 def _stretch(reported, slope, limit):

@@ -88,7 +88,7 @@ class RegressionPoint:
         self.covariance, self.x_mean = self.vector.covariance, self.vector.x_mean
         self.coef, self.intercept, self.sigma = (self._joined([getattr(line, name) for line in self.lines])
                                                  for name in ("coef", "intercept", "sigma"))
-        self.correlations = coordinates.correlations.expand(correlation) if k > 1 else None
+        self.correlations = coordinates.correlations.expand(correlation) if correlation.size else None
         self.correlation = None if self.correlations is None else self.correlations.covariance
 
     def _joined(self, values):

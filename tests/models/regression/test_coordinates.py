@@ -18,6 +18,7 @@ from tests.models.regression.test_covariance import covariance_of, half_normal_l
 PRIORS = {
     "auto": Prior(0.25, sigma_scale=0.5),
     "logistic": Prior(1.25, intercept=(0.0, 2.5)),
+    "rounds": Prior(1.2, intercept=(0.0, 1.5)),
     "paper": Prior(2.2, sigma_scale=0.4, explained=False, covariance_scale=0.8, eta=2.0),
     "numbers": Prior(0.4, sigma_scale=0.3, covariance_scale=0.4, mean_scale=0.1, eta=3.0),
 }
@@ -74,12 +75,14 @@ def points(model, n=4, size=0.5):
     return model.initial() + np.random.default_rng(1).normal(scale=size, size=(n, model.n_params))
 
 
-def options_of(prior):
-    """Return the options of coordinates of labels, if the prior is one of labels."""
+def options_of(prior, d):
+    """Return the options of coordinates of labels, in one round or in several, if the prior is one of labels."""
+    if prior is PRIORS["rounds"]:
+        return {"centre": 0.3, "offsets": [np.linspace(0.8, -0.5, d)]}
     return {} if prior.sigma_scale else {"slope": 0.4, "centre": 0.3, "stretch": Stretch(0.3, 0.1)}
 
 
-def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
+def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None, offsets=(0.0,)):
     """Return coef, covariance, mean, intercept and sigma at one theta, by roots and inverses of matrices."""
     reported, d = probe.reported, probe.coordinates.n_features
     n_scales = d + (prior.covariance_scale is None and d > 1)
@@ -106,6 +109,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
         error = 1 / np.sqrt(prior.sigma_scale**-4.0 + reported.cross_information / 2)
         variance = reported.second[-1, -1] - reported.mean[-1] ** 2
         precision += error**2 * reported.cross_information / 2 / (variance + 2 * error) * covariance
+    target = target + covariance @ np.broadcast_to(offsets[0], d)
     target = slope**2 * reported.cross_information * covariance @ target
     coef = np.linalg.inv(precision) @ target + np.linalg.inv(linalg.sqrtm(precision)) @ z
     if stretch is not None:
@@ -115,7 +119,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
         weight = slope**2 * reported.response_information
         precision = prior.intercept[1] ** -2.0 + weight
         expected = reported.mean[-1] if centre is None else centre
-        intercept = weight * (expected - coef @ mean) / precision + rest[0] / np.sqrt(precision)
+        intercept = weight * (expected - (coef - offsets[0]) @ mean) / precision + rest[0] / np.sqrt(precision)
         rest = rest[1:]
     if prior.sigma_scale is not None:
         information = reported.cross_information / 2
@@ -131,7 +135,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None):
 @with_and_without
 @pytest.mark.parametrize("d", [1, 4])
 def test_parameters_are_those_of_the_definition_and_are_inverted(prior, reports, intercept, d):
-    options = options_of(prior)
+    options = options_of(prior, d)
     probe = Probe(prior, d, intercept, reports, **options)
     theta = points(probe)
     point = probe.coordinates.expand(theta)
@@ -155,7 +159,7 @@ def test_parameters_are_those_of_the_definition_and_are_inverted(prior, reports,
 @with_and_without
 @pytest.mark.parametrize("d", [1, 3])
 def test_prior_of_the_natural_parameters_does_not_depend_on_the_reports(prior, reports, intercept, d):
-    probe = Probe(prior, d, intercept, reports, **options_of(prior))
+    probe = Probe(prior, d, intercept, reports, **options_of(prior, d))
     theta = points(probe, 6)
     np.testing.assert_allclose(np.diff(probe.log_density(theta)), np.diff(prior(probe, theta)), rtol=1e-6, atol=1e-6)
 
@@ -165,7 +169,7 @@ def test_prior_of_the_natural_parameters_does_not_depend_on_the_reports(prior, r
 @with_and_without
 @pytest.mark.parametrize("d", [1, 4])
 def test_gradient_matches_finite_differences(prior, reports, intercept, d):
-    options = options_of(prior)
+    options = options_of(prior, d)
     probe = Probe(prior, d, intercept, reports, slopes=2.0, **options)
     # At the first point eigenvalues of the covariance are equal without reports.
     theta = np.vstack([probe.initial(), points(probe), points(probe, 2, size=2.0)])

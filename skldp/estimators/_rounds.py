@@ -1,0 +1,244 @@
+"""Collection of a regression in rounds: the server, and the model that it publishes for each round."""
+
+import json
+from typing import Any, Self
+
+import numpy as np
+
+from skldp._validation._parameters import check_integer
+from skldp.estimators._regression import predictive_line
+from skldp.exceptions import InvalidParameterError, InvalidReportError
+from skldp.models.regression._round_likelihood import frame_of
+from skldp.models.regression._rounds import RoundModel
+from skldp.protocols._aggregate import Aggregate
+from skldp.protocols._description import VERSION, check_format, parse
+from skldp.protocols._round_protocol import RoundProtocol
+from skldp.sampling._inference import LaplaceApproximation
+
+FORMAT = "skldp-rounds"
+DEFAULT_ROUNDS = 3
+MOST_ROUNDS = 16
+_TYPICAL_SQUARE = 0.5  # mean squared length of x in the coordinates of a later round; longer records get less weight
+_SHARE_OF_ERROR = 0.3  # of a standard error, added to eigenvalues before records are whitened by them
+_WHAT = "a file of rounds"
+
+
+class RoundServer:
+    """Server of a regression that collects in rounds: it publishes a protocol for each round and collects its reports.
+
+    Each person takes part in one round. :meth:`round` is what the clients of the current round run, :meth:`add` takes
+    their reports in any number of batches, :meth:`close` ends the round, and :meth:`result` fits the estimator. The
+    protocol of a round is a function of the reports before it, so a server that is saved with :meth:`to_json` goes on
+    after a crash as if nothing had happened.
+
+    Parameters
+    ----------
+    estimator : LDPBayesLogisticRegression
+        Its parameters describe the collection; it needs ``classes``.
+    n_features : int
+        Number of columns of a record.
+
+    Attributes
+    ----------
+    rounds : list of (Protocol, Aggregate)
+        The closed rounds.
+    n_rounds : int
+        Number of rounds in all.
+
+    See Also
+    --------
+    skldp.protocols.Client : The other side, which also counts what a person has spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import LDPBayesLogisticRegression, RoundServer
+    >>> from skldp.protocols import Client
+    >>> model = LDPBayesLogisticRegression(epsilon=4.0, classes=["no", "yes"], inference="laplace", random_state=0)
+    >>> server, rng = RoundServer(model, n_features=2), np.random.default_rng(0)
+    >>> while not server.done:
+    ...     published = server.round().to_json()  # to the clients of this round
+    ...     for _ in range(50):
+    ...         x = rng.uniform(-0.7, 0.7, size=2)
+    ...         server = server.add(Client(published).report((*x, "yes" if x[0] > 0 else "no")))
+    ...     server = RoundServer.from_json(model, server.close().to_json())  # as after a crash
+    >>> server.result().coef_.shape, model.n_reports_
+    ((1, 2), 150)
+    """
+
+    def __init__(self, estimator: Any, n_features: int):
+        self.estimator = estimator
+        self.n_rounds = estimator._number_of_rounds()
+        self.rounds: list = []
+        self._first = estimator.protocol(check_integer(n_features, "n_features", 1))
+        self._current: Any = None
+        self._open: Any = 0
+
+    @classmethod
+    def _starting_with(cls, estimator, protocol, n_rounds):
+        """Return the server of a simulation, whose first protocol is known."""
+        server = cls.__new__(cls)
+        server.estimator, server.n_rounds, server.rounds = estimator, n_rounds, []
+        server._first, server._current, server._open = protocol, None, 0
+        return server
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are closed."""
+        return len(self.rounds) == self.n_rounds
+
+    def round(self) -> Any:
+        """Return the protocol of the current round.
+
+        Returns
+        -------
+        Protocol
+        """
+        if self.done:
+            raise InvalidParameterError(f"All {self.n_rounds} rounds are closed. Call result().")
+        if self._current is None:
+            self._current = next_protocol([part for _, part in self.rounds], self.estimator.prior, self._first)
+        return self._current
+
+    def add(self, reports: Any, on_invalid: str = "raise") -> Self:
+        """Add reports of the current round.
+
+        Parameters
+        ----------
+        reports : array-like of int, shape (n, width), or Aggregate
+            Answers of clients to the protocol of :meth:`round`, without the clients that did not answer.
+        on_invalid : {"raise", "drop"}, default="raise"
+            Whether a report that no honest client could have sent is an error, or is left out and counted.
+
+        Returns
+        -------
+        self
+        """
+        protocol = self.round()
+        if not isinstance(reports, Aggregate):
+            reports = protocol.aggregate(reports, on_invalid)
+        if any(part.with_epsilon(protocol.epsilon) != protocol for part in reports.parts):
+            raise InvalidReportError("These reports answer another round, or another collection. Add the answers to "
+                                     "the protocol that round() returns.")
+        self._open = self._open + reports
+        return self
+
+    def close(self) -> Self:
+        """End the current round; the next protocol depends on its reports.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(self._open, Aggregate) or self._open.n_reports == 0:
+            raise InvalidParameterError("This round has no reports yet. Add some before you close it.")
+        self.rounds = [*self.rounds, (self._open.protocol, self._open)]
+        self._current, self._open = None, 0
+        return self
+
+    def result(self) -> Any:
+        """Fit the estimator to the closed rounds and return it.
+
+        Returns
+        -------
+        LDPBayesLogisticRegression
+        """
+        return self.estimator.fit_reports(self.rounds)
+
+    def to_json(self) -> str:
+        """Return the state as JSON text: closed rounds, and the reports of the current one.
+
+        Returns
+        -------
+        str
+        """
+        closed = [json.loads(part.to_json()) for _, part in self.rounds]
+        current = json.loads(self._open.to_json()) if isinstance(self._open, Aggregate) else None
+        return json.dumps({"format": FORMAT, "version": VERSION, "n_features": self._first.n_features,
+                           "closed": closed, "current": current})
+
+    @classmethod
+    def from_json(cls, estimator: Any, text: str | bytes) -> Self:
+        """Return the server that :meth:`to_json` described.
+
+        Parameters
+        ----------
+        estimator : LDPBayesLogisticRegression
+            With the parameters of the collection.
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        RoundServer
+        """
+        fields = parse(text, _WHAT)
+        check_format(fields, FORMAT, _WHAT)
+        if set(fields) != {"n_features", "closed", "current"} or not isinstance(fields["closed"], list) \
+                or len(fields["closed"]) > MOST_ROUNDS:
+            raise InvalidParameterError(f"This is not {_WHAT}: fields are missing, unknown or too long. "
+                                        "Pass what to_json returned, unchanged.")
+        server = cls(estimator, fields["n_features"])
+        for part in fields["closed"]:
+            server = server.add(Aggregate.from_json(json.dumps(part))).close()
+        current = fields["current"]
+        return server if current is None else server.add(Aggregate.from_json(json.dumps(current)))
+
+
+def next_protocol(rounds, prior, first):
+    r"""Return the protocol of the next round, a function of the aggregates of the rounds before.
+
+    Notes
+    -----
+    Its model is the predictive line of the posterior so far, by Laplace's method. With the posterior means
+    :math:`\Sigma` and m of covariance and mean of x, and e the standard error of an eigenvalue of the reported
+    covariance, records are centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a mean squared length
+    of 1/2: noise is then the same in all directions in which the reports tell the covariance.
+    """
+    if not rounds:
+        return first
+    model = RoundModel(rounds, prior)
+    posterior = LaplaceApproximation()._infer(model, 0, False, None)
+    d, unit, frame = first.n_features, first.data_norm, frame_of(rounds[-1].protocol)
+    line, mean = predictive_line(posterior.draws), posterior.mean()
+    centre = mean["x_mean"] / unit if "x_mean" in mean else np.zeros(d)
+    covariance = frame.transform @ mean["covariance"] @ frame.transform.T / unit**2
+    values, vectors = np.linalg.eigh(covariance)
+    least = _SHARE_OF_ERROR * np.sqrt(d * model.last[0].curvature_variance) / model.last[0].weight
+    whitened = np.maximum(values, 0.0) + least
+    scales = np.sqrt(_TYPICAL_SQUARE / np.sum(np.maximum(values, 0.0) / whitened) / whitened)
+    transform = (vectors * scales) @ vectors.T @ frame.transform
+    public = np.append(line.intercept, line.coef * unit)
+    coef = np.linalg.solve(transform.T, public[1:])
+    theta = np.append(public[0] + public[1:] @ centre, coef)
+    return RoundProtocol(
+        epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=unit, n_features=d, schema=first.schema,
+        classes=first.classes, mechanism=first.mechanism, intercept_weight=first.intercept_weight,
+        theta=tuple(theta.tolist()), centre=tuple(centre.tolist()), transform=tuple(transform.ravel().tolist()))
+
+
+def first_of_each_round(n_clients, n_rounds):
+    """Return the places at which groups of clients are divided: the last round has half of them, the others share.
+
+    Examples
+    --------
+    >>> first_of_each_round(100, 3)
+    [25, 50]
+    """
+    size = n_clients / (2 * (n_rounds - 1))
+    return [max(number, round(number * size)) for number in range(1, n_rounds)]
+
+
+def as_rounds(reports):
+    """Return the aggregates of a list of rounds, pairs of a protocol and an Aggregate; None for anything else."""
+    if not isinstance(reports, (list, tuple)) or not reports:
+        return None
+    pairs = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Aggregate) for pair in reports)
+    return [part for _, part in reports] if pairs else None
+
+
+def check_number_of_rounds(n_rounds):
+    """Return the number of rounds, or None for "auto"."""
+    if isinstance(n_rounds, str) and n_rounds == "auto":
+        return None
+    return check_integer(n_rounds, "n_rounds", 1, MOST_ROUNDS)
