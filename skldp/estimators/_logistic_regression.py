@@ -18,10 +18,10 @@ from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mecha
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
 from skldp.estimators._rounds import (
     DEFAULT_ROUNDS,
-    RoundServer,
     as_rounds,
     check_number_of_rounds,
     first_of_each_round,
+    next_protocol,
 )
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
@@ -202,14 +202,15 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         n_rounds = min(self._number_of_rounds(), max(len(X), 1))
         if n_rounds == 1:
             return super()._simulate(protocol, X, y, sample_epsilon)
-        server = RoundServer._starting_with(self, protocol, n_rounds)
+        rounds: list = []
         budgets = None if sample_epsilon is None else check_budgets(sample_epsilon, len(X))
         order = np.random.default_rng(sampling_seed(self.random_state)).permutation(len(X))
         with one_call():
             for rows in np.split(order, first_of_each_round(len(X), n_rounds)):  # each person takes part once
                 own = None if budgets is None else budgets[rows]
-                server.add(*super()._simulate(server.round(), X[rows], y[rows], own)).close()
-        return tuple(aggregate for _, aggregate in server.rounds)
+                published = next_protocol(rounds, self.prior, protocol)
+                rounds += super()._simulate(published, X[rows], y[rows], own)
+        return tuple(rounds)
 
     def _rounds_of(self, reports, on_invalid):
         rounds = as_rounds(reports)

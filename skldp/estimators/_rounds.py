@@ -74,14 +74,6 @@ class RoundServer:
         self._current: Any = None
         self._open: Any = 0
 
-    @classmethod
-    def _starting_with(cls, estimator, protocol, n_rounds):
-        """Return the server of a simulation, whose first protocol is known."""
-        server = cls.__new__(cls)
-        server.estimator, server.n_rounds, server.rounds = estimator, n_rounds, []
-        server._first, server._current, server._open = protocol, None, 0
-        return server
-
     @property
     def done(self) -> bool:
         """Whether all rounds are closed."""
