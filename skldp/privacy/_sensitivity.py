@@ -349,7 +349,7 @@ def score_radius(intercept_weight: float = 0.0) -> float:
     Examples
     --------
     >>> from skldp.privacy import score_radius
-    >>> score_radius() ** 2
+    >>> round(score_radius() ** 2, 12)
     0.3125
     """
     square = 1 + check_nonnegative(intercept_weight, "intercept_weight") ** 2
