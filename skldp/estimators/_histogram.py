@@ -1,7 +1,7 @@
 """Estimator of category frequencies."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from skldp.models.categories._likelihoods import unbiased
 from skldp.models.categories._model import histogram_model
 from skldp.models.categories._prior import check_concentration
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._category_protocol import CategoryProtocol
+from skldp.protocols._category_protocol import CategoryProtocol, automatic_mechanism
 from skldp.protocols._tallies import RowTally
 
 
@@ -34,12 +34,15 @@ class LDPHistogram(BaseLDPEstimator):
     categories : list or None, default=None
         The public categories: numbers or strings, or rows if the records have several columns. ``None`` takes them
         from the data and warns.
-    mechanism : {"auto", "subset", "oue", "rr"}, default="auto"
-        Subset selection ("auto"), optimal unary encoding, or randomised response.
+    mechanism : {"auto", "subset", "block", "oue", "rr"}, default="auto"
+        Subset selection, a block design, optimal unary encoding, or randomised response. "auto" is subset selection up
+        to 1,024 categories, and a block design above. Between 1,025 and 16,384 categories it remains subset selection
+        if a block design has more than 1.1 times its variance, which happens at epsilon 5 and more.
     likelihood : {"auto", "exact", "counts"}, default="auto"
         "exact" uses every single report. "counts" uses only the number of reports that contain each category and, up to
-        32 categories, each pair of them; its cost does not grow with the number of clients. For randomised response and
-        subsets of size one they are the same. "auto" is exact if that is cheap; the choice is in ``likelihood_``.
+        32 categories, each pair of them; its cost does not grow with the number of clients. For randomised response,
+        block designs and subsets of size one they are the same. "auto" is exact if that is cheap; the choice is in
+        ``likelihood_``.
     concentration : "auto" or float, default="auto"
         Parameter of the symmetric Dirichlet prior. A few large and many rare categories have a small one, nearly equal
         categories a large one. "auto" learns it: up to 64 categories together with the frequencies, above by its most
@@ -56,16 +59,22 @@ class LDPHistogram(BaseLDPEstimator):
     categories_ : ndarray of shape (n_categories,) or (n_categories, n_features)
         The categories, in the order of the frequencies.
     mechanism_, likelihood_ : str
-        What "auto" chose.
+        What "auto" chose. The likelihood is "marginals" above 2,048 categories (see Notes).
     posterior_, fit_check_, epsilon_, delta_, n_reports_, n_rejected_, protocol_, n_features_in_, feature_names_in_
         As in :class:`LDPGaussian`.
 
     Notes
     -----
     :math:`\theta \sim \mathrm{Dirichlet}(\alpha)`, and :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005
-    and 20 if it is learned. Subsets and unary encoding have
+    and 20 if it is learned (from 2/d on, if there are more than 400 categories d). Subsets and unary encoding have
     :math:`P(z|\theta) \propto 1 + (e^\epsilon - 1)z\cdot\theta`; randomised response has multinomial counts. For exact
     likelihoods of rows, trajectories use a second-order expansion and the accept step evaluates the exact likelihood.
+
+    *Many categories.* Above 2,048 categories chains would take minutes, and both values of ``inference`` use an
+    approximation in O(d): each frequency has its posterior given the number of reports that contain its own category,
+    under the prior with the most probable concentration, and the frequencies of a draw sum to one. It takes seconds for
+    100,000 categories and half a minute for a million. ``posterior_`` then has one chain of 127 to 997 stratified
+    draws. ``benchmarks/bench_wide.py`` compares it with chains and measures the coverage of its intervals.
 
     References
     ----------
@@ -116,8 +125,17 @@ class LDPHistogram(BaseLDPEstimator):
             raise InvalidParameterError("categories must be given, because a protocol is public and contains its "
                                         "categories. Pass categories= to the estimator.")
         n_features = columns_of(categories) if n_features is None else n_features
-        mechanism = "subset" if isinstance(self.mechanism, str) and self.mechanism == "auto" else self.mechanism
+        is_auto = isinstance(self.mechanism, str) and self.mechanism == "auto"
+        mechanism = automatic_mechanism(self.epsilon, len(categories)) if is_auto else self.mechanism
         return CategoryProtocol(epsilon=self.epsilon, categories=categories, mechanism=mechanism, n_features=n_features)
+
+    def _protocol_of(self, reports):
+        expected = super()._protocol_of(reports)
+        found = reports.protocol if isinstance(reports, Aggregate) else None
+        # Where "auto" may choose either of two mechanisms, it accepts aggregates of both.
+        if self.mechanism == "auto" and expected.mechanism == "block" and getattr(found, "mechanism", "") == "subset":
+            return replace(expected, mechanism="subset", design=None)
+        return expected
 
     def _counter(self, protocol, on_invalid):
         return CategoryCounter(protocol, on_invalid, check_likelihood(self.likelihood))
@@ -125,7 +143,7 @@ class LDPHistogram(BaseLDPEstimator):
     def _check_aggregate(self, aggregate):
         super()._check_aggregate(aggregate)
         if check_likelihood(self.likelihood).needs_rows and not all(
-                protocol.randomizer.names_one or isinstance(tally, RowTally)
+                protocol.randomizer.counts_suffice or isinstance(tally, RowTally)
                 for protocol, tally in aggregate.parts.items()):
             raise InvalidParameterError(
                 'likelihood="exact" needs the single reports, but this aggregate kept their counts only. '
@@ -206,9 +224,12 @@ class LDPHistogram(BaseLDPEstimator):
         -------
         ndarray of shape (n_categories,)
         """
-        ranks = self._ranks()
-        check_integer(k, "k", 1, ranks.shape[1])
-        return (ranks <= k).mean(axis=0)
+        draws = self._draws()
+        check_integer(k, "k", 1, draws.shape[1])
+        total = np.zeros(draws.shape[1])
+        for one in draws:
+            total[np.argpartition(-one, k - 1)[:k]] += 1
+        return total / len(draws)
 
     def rank_interval(self, level: float = 0.9) -> np.ndarray:
         """Return the central credible interval of the rank of each category; rank 1 is the most frequent.
@@ -223,14 +244,17 @@ class LDPHistogram(BaseLDPEstimator):
         ndarray of int, shape (n_categories, 2)
         """
         check_fraction(level, "level")
-        ends = np.quantile(self._ranks(), [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
+        draws = self._draws()
+        ranks = np.empty(draws.shape, dtype=np.int32)  # half the memory of the draws, of which there may be 1 GB
+        for row, one in zip(ranks, draws):
+            row[np.argsort(-one)] = np.arange(1, len(one) + 1)
+        ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
         return ends.T.astype(int)
 
-    def _ranks(self):
+    def _draws(self):
         check_is_fitted(self, "posterior_")
         draws = self.posterior_.draws["frequencies"]
-        order = np.argsort(-draws.reshape(-1, draws.shape[-1]), axis=1)
-        return np.argsort(order, axis=1) + 1
+        return draws.reshape(-1, draws.shape[-1])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -266,7 +290,8 @@ def _pooled_estimate(parts):
     """Return the unbiased estimates of the cohorts, weighted by their precision at frequency zero."""
     estimates, weights = [], []
     for protocol, tally in parts:
-        p, q = protocol.randomizer.p, protocol.randomizer.q
-        estimates.append(unbiased(tally.sums, tally.n_reports, p, q))
+        mechanism = protocol.randomizer
+        p, q = mechanism.p, mechanism.q
+        estimates.append(unbiased(mechanism.category_counts(tally.sums), tally.n_reports, p, q))
         weights.append(tally.n_reports * (p - q) ** 2 / max(q * (1 - q), 1e-12))
     return np.average(estimates, axis=0, weights=weights if sum(weights) else None)

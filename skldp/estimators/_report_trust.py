@@ -49,6 +49,9 @@ class ReportTrust:
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
         draws = [start.draws for start in self.posterior_.warm_starts]
+        if not all(map(len, draws)):
+            raise NotImplementedError("influence_bound needs the draws of chains, for which there are too many "
+                                      "categories. Use at most 2,048.")
         found = influence(self._models, self.aggregate_, draws)
         if len(found) > 1:
             found = [{name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, rfft
 
-from skldp._validation._limits import MAX_CATEGORIES
+from skldp._validation._limits import MAX_CATEGORIES, MAX_COUNTS
 from skldp._validation._parameters import check_epsilon, check_integer, smallest_integer_dtype
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._base import in_blocks, is_integer
@@ -23,7 +23,6 @@ from skldp.privacy._thresholds import WORD, near_threshold
 _BLOCK_ROWS = 2**16  # reports that are drawn at once, so that temporary arrays stay small
 _MOST_CELLS = 8, 10**4  # cells for each category, or in all
 _EQUAL = 1.002  # ratio of variances below which the set with fewer cells is taken
-_LARGEST_DESIGN = max(_MOST_CELLS[0] * MAX_CATEGORIES, _MOST_CELLS[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +58,14 @@ class BlockDesign(CategoryMechanism):
     The best share w/K is :math:`1/(e^\epsilon+1)`. Singer's sets over the field of q elements have
     :math:`K = (q^m-1)/(q-1)` and w/K near 1/q, quadratic residues of a prime K near 1/2, and the set {0} with K = d is
     randomised response. ``None`` takes the least variance :math:`q(1-q)/(p-q)^2` of an estimated frequency of a rare
-    category among all of these with K up to the larger of 8d and 10,000, or the fewest cells among those within 0.2 % of
-    it. From 2,000 categories on, this variance is 1.001 to 1.01 times that of subset selection for epsilon up to 4.
-    Above, w is small for such K, and it can be 1.5 times (epsilon 6 and 2,000 categories). Quadratic residues alone
-    would have :math:`(e^\epsilon+1)^2/(4e^\epsilon)` times: 1.06 at epsilon 0.5, and 1.27 at 1.
+    category among all of these with K up to the larger of 8d and 10,000 (and up to 2^25), or the fewest cells among
+    those within 0.2 % of it. From 2,000 categories on, this variance is 1.001 to 1.01 times that of subset selection
+    for epsilon up to 4. Above, w is small for such K, and it can be 1.5 times (epsilon 6 and 2,000 categories).
+    Quadratic residues alone would have :math:`(e^\epsilon+1)^2/(4e^\epsilon)` times: 1.06 at epsilon 0.5, 1.27 at 1.
 
-    *Privacy.* Pure epsilon, exactly, in integers: a word is compared with a threshold to choose near or far, and another
-    word chooses one of the w or K - w reports, uniform within a factor :math:`1 \pm K2^{-64}`, which the threshold
-    allows for (:func:`skldp.privacy.near_threshold`).
+    *Privacy.* Pure epsilon, exactly, in integers: a word is compared with a threshold to choose near or far, and
+    another word chooses one of the w or K - w reports, uniform within a factor :math:`1 \pm K2^{-64}`, which the
+    threshold allows for (:func:`skldp.privacy.near_threshold`).
 
     References
     ----------
@@ -118,6 +117,11 @@ class BlockDesign(CategoryMechanism):
     def names_one(self) -> bool:
         """Whether a report is a single category, so that its counts are those of categories."""
         return self.design == (self.n_categories, 1)
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether the counts contain all information of the reports: always."""
+        return True
 
     @property
     def ones_range(self) -> tuple[int, int]:
@@ -243,7 +247,7 @@ def best_design(epsilon, n_categories):
     d = n_categories
     if math.isinf(epsilon) or d <= 2:
         return d, 1
-    found = [(d, 1), *designs(d, max(_MOST_CELLS[0] * d, _MOST_CELLS[1]))]
+    found = [(d, 1), *designs(d, min(max(_MOST_CELLS[0] * d, _MOST_CELLS[1]), MAX_COUNTS))]
     variances = [variance_of_rare(epsilon, *design) for design in found]
     limit = _EQUAL * min(variances)
     return min(design for design, variance in zip(found, variances) if variance <= limit)
@@ -261,7 +265,7 @@ def _check_design(design, n_categories):
     """Return a design as a pair of integers; raise an error if there is no such difference set, before it is built."""
     if not isinstance(design, (tuple, list)) or len(design) != 2:
         raise InvalidParameterError(f"design must be a pair (number of cells, number of near cells), got {design!r}.")
-    n_cells = check_integer(design[0], "the number of cells of design", n_categories, _LARGEST_DESIGN)
+    n_cells = check_integer(design[0], "the number of cells of design", n_categories, MAX_COUNTS)
     n_near = check_integer(design[1], "the number of near cells of design", 1, max(n_cells - 1, 1))
     trivial = n_near == 1 and n_cells == n_categories
     if not trivial and singer_order(n_cells, n_near) is None and not has_residues(n_cells, n_near):

@@ -14,7 +14,9 @@ class CategoryMechanism(Mechanism):
     """A randomiser of one of ``n_categories`` categories; a report is a set of categories."""
 
     n_categories: int
-    subset_size: int | None = None  # number of categories in a report, for mechanisms that take it as a parameter
+    # Parameters of some mechanisms: the number of categories in a report, and the numbers of a block design.
+    subset_size: int | None = None
+    design: tuple[int, int] | None = None
 
     sends_bits: bool  # whether a report is a row of zeros and ones, one for each category
 
@@ -37,6 +39,11 @@ class CategoryMechanism(Mechanism):
     @abstractmethod
     def n_ones(self) -> int | None:
         """Number of categories in every report; ``None`` where it varies."""
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether the counts contain all information of the reports."""
+        return self.names_one
 
     @property
     @abstractmethod

@@ -103,7 +103,8 @@ def test_probabilities_by_enumeration(mechanism):
     unknown = np.exp(mechanism.log_prob(reports, np.full(len(reports), -1)))
     np.testing.assert_allclose(unknown, probability.mean(axis=0), rtol=1e-12)
     assert probability.max() / probability.min() == pytest.approx(mechanism.ratio, rel=1e-9)
-    values, cells = np.random.default_rng(0).normal(size=(3, d)), np.random.default_rng(1).normal(size=(2, len(reports)))
+    rng = np.random.default_rng(0)
+    values, cells = rng.normal(size=(3, d)), rng.normal(size=(2, len(reports)))
     np.testing.assert_allclose(mechanism.sum_blocks(values), values @ near, atol=1e-12)
     np.testing.assert_allclose(mechanism.sum_near(cells), cells @ near.T, atol=1e-12)
 

@@ -126,6 +126,10 @@ CASES = {
     "subset of a chosen size": Case(CategoryProtocol, {"categories": LETTERS, "subset_size": 5}),
     "subset, rows kept": Case(CategoryProtocol, {"categories": LETTERS}, keep_rows=True),
     "subset of many": Case(CategoryProtocol, {"categories": tuple(range(40)), "epsilon": 2.0}),
+    "block": Case(CategoryProtocol, {"categories": LETTERS, "mechanism": "block"}),
+    "block of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "block",
+                                             "design": (7, 3)}),
+    "block of many": Case(CategoryProtocol, {"categories": tuple(range(1500)), "epsilon": 2.0, "mechanism": "block"}),
     "unary encoding": Case(CategoryProtocol, {"categories": (0.5, 1.5, 2.5), "mechanism": "oue"}),
     "unary encoding, rows kept": Case(CategoryProtocol, {"categories": tuple(range(9)), "mechanism": "oue"},
                                       keep_rows=True),
@@ -171,7 +175,7 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
-                       "one laplace of two", "one gaussian of five")}
+                       "one laplace of two", "one gaussian of five", "block of many")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
 
