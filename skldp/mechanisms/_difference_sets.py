@@ -52,7 +52,7 @@ def difference_set(n_cells: int, n_near: int) -> np.ndarray:
     if n_near == 1:
         members = np.zeros(1, dtype=np.int64)
     elif (found := singer_order(n_cells, n_near)) is not None:
-        members = np.flatnonzero(_recurrence(*found, n_cells) == 0)
+        members = np.flatnonzero(_recurrence(found[0], found[1], n_cells) == 0)
     elif has_residues(n_cells, n_near):
         members = np.unique(np.arange(1, n_near + 1, dtype=np.int64) ** 2 % n_cells)
     else:

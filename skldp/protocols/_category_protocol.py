@@ -105,6 +105,11 @@ class CategoryProtocol(Protocol):
         object.__setattr__(self, "subset_size", self.randomizer.subset_size)
         object.__setattr__(self, "design", self.randomizer.design)
 
+    def __hash__(self) -> int:
+        # Equal protocols have equal hashes. Hashing a million categories would take as long as counting reports.
+        ends = self.categories[0], self.categories[-1], self.n_categories
+        return hash((self.epsilon, self.mechanism, self.subset_size, self.design, self.n_features, *ends))
+
     def __getstate__(self) -> Any:
         # The array repeats the tuple, and there may be millions of categories.
         return {name: value for name, value in super().__getstate__().items() if name != "known_categories"}
