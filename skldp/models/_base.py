@@ -39,6 +39,8 @@ class Model(ABC):
     independent : callable or None
         Maps standard normal theta to natural parameters, as ``constrain`` does, if they are so many that chains would
         take too long. Samplers then draw from this approximation of the posterior.
+    few_draws : bool
+        Whether each draw of ``independent`` is expensive.
     nearly_standard_normal : bool
         Whether parameters are nearly standard normal given the reports, around ``initial()``. Samplers then start from
         that distribution and do not search for the mode. Needs a gradient.
@@ -71,6 +73,7 @@ class Model(ABC):
     fit_residuals: Any = None
     monitored: Any = None
     independent: Any = None
+    few_draws: bool = False
     nearly_standard_normal: bool = False
     nearly_independent: bool = False
 

@@ -99,7 +99,7 @@ class CategoryProtocol(Protocol):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", 0.0)
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        object.__setattr__(self, "known_categories", _known(self.categories, self.n_features))
+        object.__setattr__(self, "known_categories", checked_categories(self.categories, self.n_features))
         object.__setattr__(self, "categories", tuple(self.known_categories.tolist()))
         # Builds the mechanism, so that an impossible size raises here and not on the first client.
         object.__setattr__(self, "subset_size", self.randomizer.subset_size)
@@ -117,7 +117,7 @@ class CategoryProtocol(Protocol):
     @cached_property
     def known_categories(self) -> np.ndarray:
         """The categories as a read-only array of numbers or objects; a category of several columns is a tuple."""
-        return _known(self.categories, self.n_features)
+        return checked_categories(self.categories, self.n_features)
 
     @property
     def labels(self) -> tuple:
@@ -264,7 +264,7 @@ def automatic_mechanism(epsilon, n_categories):
     return "block" if block <= _WORTH_BITS * subset else "subset"
 
 
-def _known(categories, n_columns):
+def checked_categories(categories, n_columns):
     """Return checked categories as a read-only array. Its dtype does not depend on that of a NumPy argument."""
     known = check_list(categories, n_columns)
     known = known if known.dtype == object else np.asarray(known.tolist())

@@ -27,7 +27,8 @@ def independent_posterior(model, seed):
     Returns
     -------
     Posterior
-        One chain of 997 draws, or fewer for more than 134,000 parameters; 127 at least. ``rhat`` and ``ess`` are NaN.
+        One chain of 997 draws, or fewer for more than 134,000 parameters or expensive ones; 127 at least. ``rhat`` and
+        ``ess`` are NaN.
 
     Notes
     -----
@@ -37,7 +38,7 @@ def independent_posterior(model, seed):
     :math:`a_k \ne 0` and :math:`b_k`, and n is prime: the intervals of two parameters are independent.
     """
     d = model.n_params
-    n_draws = next((n for n in _NUMBERS if n * d <= _MOST_ENTRIES), _NUMBERS[-1])
+    n_draws = next((n for n in _NUMBERS if n * d <= _MOST_ENTRIES and not model.few_draws), _NUMBERS[-1])
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[0])
     step, first = rng.integers(1, n_draws, size=d, dtype=np.int32), rng.integers(n_draws, size=d, dtype=np.int32)
     scores = ndtri((np.arange(_FINER * n_draws) + 0.5) / (_FINER * n_draws))

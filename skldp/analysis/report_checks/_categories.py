@@ -19,25 +19,41 @@ def category_findings(protocol, tally, rows):
     """Run every test of reported categories."""
     if protocol.sends_bits:
         return _bit_findings(protocol, tally, rows)
-    mechanism, findings = protocol.randomizer, [_share_finding(protocol, tally)]
-    if not mechanism.names_one:
-        near = mechanism.category_counts(tally.sums)
-        findings.append(_bit_finding("a category", near, tally.n_reports, mechanism.p, mechanism.q))
+    return _number_findings(protocol.randomizer, tally.sums, tally.n_reports)
+
+
+def pair_findings(protocol, tally):
+    """Run every test of the reports of each pair of attributes, and one of how often each pair was chosen."""
+    counts = np.split(tally.sums, protocol.starts[1:-1])
+    sizes = np.array([part.sum() for part in counts])
+    share = 1 / len(counts)
+    findings = [_bit_finding("a pair of attributes", sizes, tally.n_reports, share, share)] if len(counts) > 1 else []
+    for mechanism, part in zip(protocol.randomizers, counts):
+        findings += _number_findings(mechanism, part, int(part.sum()))
     return findings
 
 
-def _share_finding(protocol, tally):
+def _number_findings(mechanism, counts, n_reports):
+    """Test counts of reports that are one number each."""
+    findings = [_share_finding(mechanism, counts, n_reports)]
+    if not mechanism.names_one:
+        near = mechanism.category_counts(counts)
+        findings.append(_bit_finding("a category", near, n_reports, mechanism.p, mechanism.q))
+    return findings
+
+
+def _share_finding(mechanism, counts, n):
     """Test the counts of reports that are one number: each number has at least the probability of a far one.
 
     Of the sets of one size only the one with the fewest reports is tested. Large counts need no separate test, because
     they imply small counts of the remaining categories.
     """
-    k, n = protocol.randomizer.n_counts, tally.n_reports
+    k = mechanism.n_counts
     if k == 1:
         return Finding(1.0, "There is only one category.")
     sizes = np.unique(np.geomspace(1, k - 1, _MOST_SIZES).astype(int)) if k > _MOST_SIZES else np.arange(1, k)
-    fewest = np.cumsum(np.sort(tally.sums))[sizes - 1]
-    expected = sizes * protocol.randomizer.far_probability * (1 - 1e-9)
+    fewest = np.cumsum(np.sort(counts))[sizes - 1]
+    expected = sizes * mechanism.far_probability * (1 - 1e-9)
     # A tail that underflows to 0 would outweigh the number of sets, which can exceed the range of floats.
     tail = np.maximum(at_most(fewest, n, expected), _SMALLEST_TAIL)
     log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))

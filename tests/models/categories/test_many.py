@@ -66,7 +66,7 @@ def test_the_learned_concentration_allows_large_frequencies_in_any_number_of_cat
 
 def test_draws_are_stratified():
     class Plain:
-        n_params, coordinates = 2100, None
+        n_params, coordinates, few_draws = 2100, None, False
 
         def independent(self, theta):
             return {"frequencies": theta}
