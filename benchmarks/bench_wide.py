@@ -10,6 +10,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+from _data import load_adult, make_ready
 from _timing import best_time, print_header, print_table
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -20,7 +21,9 @@ from skldp.models.categories import _model
 from skldp.sampling import sample
 
 SEED = 20220506
-BLOCKS = ("speed", "size", "error", "chains", "coverage", "peer")
+BLOCKS = ("speed", "size", "error", "chains", "coverage", "peer", "attributes")
+ATTRIBUTES = ["education", "marital-status", "relationship", "sex"]  # of Adult
+COVERED = [(5000, 10**6, 2.0), (5000, 10**5, 4.0), (5000, 10**5, 2.0), (100_000, 10**6, 2.0)]
 # Mean squared errors of counts for Zipf's law on 22,000 categories and 1,000 clients, published with PGR (Feldman,
 # Nelson, Nguyen, Talwar 2022) for epsilon 2 and 4.
 PUBLISHED = {"subset selection, published": (722, 76.5), "PGR, published": (746, 76.0),
@@ -125,7 +128,8 @@ def against_chains(d, n_reports, epsilons):
                      np.median(ratio)])
     print(f"Marginals against chains with the exact likelihood: d={d:,}, N={n_reports:,}, Zipf's law; differences of "
           "means in\nposterior deviations (rms), and ratios of posterior deviations (median)")
-    print_table(["epsilon", "chains, s", "steps", "worst R-hat", "difference", "top 20", "ratio, top 20", "ratio"], rows)
+    print_table(["epsilon", "chains, s", "steps", "worst R-hat", "difference", "top 20", "ratio, top 20", "ratio"],
+                rows)
 
 
 def coverage(cases, n_runs):
@@ -144,7 +148,7 @@ def coverage(cases, n_runs):
             inside.append([np.mean((ends[0][0] <= truth[:20]) & (truth[:20] <= ends[0][1])),
                            np.mean((ends[1][0] <= truth[reported]) & (truth[reported] <= ends[1][1])),
                            np.mean((low <= np.arange(1, 21)) & (np.arange(1, 21) <= high))])
-        rows.append([f"{d:,}, {n_reports:,}, {epsilon:g}", zipf(d)[19] / np.median(model.point_estimate_.std()),
+        rows.append([f"{d:,}, {n_reports:,}, {epsilon:g}", zipf(d)[19] / model.point_estimate_.std(),
                      *(f"{share:.1%}" for share in np.mean(inside, axis=0))])
     print(f"Coverage of 90 % intervals, Zipf's law, {n_runs} runs of 20 intervals. The second column is the 20th "
           "frequency in\nstandard errors: below about 4 it cannot be told from the noise of the many others")
@@ -191,6 +195,66 @@ def peer(d, n_reports, n_runs):
     print_table(["estimate", "mean squared error", "all clients, s", "server, s"], rows)
 
 
+def peer_marginals(codes, sizes, epsilon):
+    """Return the marginal frequencies of multi-freq-ldpy's protocols by name; an empty dict if it is not installed."""
+    try:
+        from multi_freq_ldpy.mdim_freq_est import RSpFD_solution, SMP_solution, SPL_solution
+    except ImportError:
+        return {}
+    options = {"lst_k": sizes, "d": len(sizes), "epsilon": epsilon}
+    found = {}
+    for name, client, server in (
+            ("SPL", SPL_solution.SPL_ADP_Client, SPL_solution.SPL_ADP_Aggregator_MI),
+            ("SMP", SMP_solution.SMP_ADP_Client, SMP_solution.SMP_ADP_Aggregator_MI),
+            ("RS+FD", RSpFD_solution.RSpFD_ADP_Client, RSpFD_solution.RSpFD_ADP_Aggregator_MI)):
+        found[f"multi-freq-ldpy, {name}"] = server([client(tuple(row), **options) for row in codes.tolist()], **options)
+    return found
+
+
+def attributes(n_rows, n_runs):
+    """Print the errors of marginal frequencies and coverage of pair tables, on four attributes of Adult."""
+    make_ready("adult", quick=n_rows is not None)
+    frame = load_adult()[ATTRIBUTES].iloc[:n_rows].fillna("?").astype(str)
+    lists = [sorted(set(frame[name])) for name in ATTRIBUTES]
+    codes = np.stack([np.searchsorted(part, frame[name].to_numpy()) for name, part in zip(ATTRIBUTES, lists)], axis=1)
+    sizes = [len(part) for part in lists]
+    truth = [np.bincount(codes[:, j], minlength=size) / len(codes) for j, size in enumerate(sizes)]
+    errors: dict = {}
+    covered, seconds = [], []
+    for epsilon in (np.log(2), 2.0, 4.0):
+        for run in tqdm(range(n_runs), desc=f"attributes, epsilon {epsilon:.2g}", unit="run"):
+            np.random.seed(run)
+            estimates = peer_marginals(codes, sizes, epsilon)
+            model = LDPHistogram(epsilon=epsilon, categories=lists, random_state=run)
+            reports = model.privatize(frame)
+            start = time.perf_counter()
+            model.fit_reports(reports)
+            seconds.append(time.perf_counter() - start)
+            estimates["pairs, posterior mean"] = model.frequencies_
+            estimates["pairs, unbiased"] = model.point_estimate_
+            for name, marginals in estimates.items():
+                error = np.mean([np.mean((np.asarray(one, dtype=float) - true) ** 2)
+                                 for one, true in zip(marginals, truth)])
+                errors.setdefault(name, {}).setdefault(epsilon, []).append(error)
+            covered.append([epsilon, np.mean(list(_tables_covered(model, codes, sizes)))])
+    print(f"Four attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, {n_runs} runs): "
+          f"mean squared error of\nmarginal frequencies, averaged over attributes; {np.mean(seconds):.2g} s a fit")
+    print_table(["estimate", "epsilon ln 2", "epsilon 2", "epsilon 4"],
+                [[name, *(float(np.mean(values)) for values in by_epsilon.values())]
+                 for name, by_epsilon in errors.items()])
+    shares = [np.mean([share for at, share in covered if at == epsilon]) for epsilon in (np.log(2), 2.0, 4.0)]
+    print(f"Cells of pair tables inside 90 % intervals: {', '.join(f'{share:.1%}' for share in shares)}\n")
+
+
+def _tables_covered(model, codes, sizes):
+    """Yield, for each pair of attributes, the share of cells inside 90 % intervals."""
+    for a in range(len(sizes)):
+        for b in range(a + 1, len(sizes)):
+            truth = np.bincount(codes[:, a] * sizes[b] + codes[:, b], minlength=sizes[a] * sizes[b]) / len(codes)
+            _, low, high = model.table(a, b, level=0.9)
+            yield np.mean((low.ravel() <= truth) & (truth <= high.ravel()))
+
+
 def main():
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -204,10 +268,9 @@ def main():
         "size": lambda: size((3000,) if quick else (1000, 4043, 10_000, 100_000), 10**4 if quick else 10**5, 2.0),
         "error": lambda: error(*((3000, 300, 1) if quick else (22_000, 1000, 10))),
         "chains": lambda: against_chains(*((150, 2000, (2.0,)) if quick else (1500, 10**5, (1.0, 2.0, 4.0)))),
-        "coverage": lambda: coverage([(3000, 10**4, 2.0)] if quick else
-                                     [(5000, 10**6, 2.0), (5000, 10**5, 4.0), (5000, 10**5, 2.0), (100_000, 10**6, 2.0)],
-                                     1 if quick else 20),
+        "coverage": lambda: coverage([(3000, 10**4, 2.0)] if quick else COVERED, 1 if quick else 20),
         "peer": lambda: peer(*((100, 300, 1) if quick else (1000, 10**4, 5))),
+        "attributes": lambda: attributes(*((500, 1) if quick else (None, 5))),
     }
     with threadpool_limits(1):
         for name in arguments.blocks:

@@ -23,6 +23,7 @@ from skldp.models.categories._model import histogram_model
 from skldp.models.categories._prior import check_concentration
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._category_protocol import CategoryProtocol, automatic_mechanism
+from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._tallies import RowTally
 
 
@@ -83,7 +84,8 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
     *Several attributes.* Each client reports one pair of attributes, chosen by a coin, with its whole budget
     (:class:`skldp.protocols.PairProtocol`). All tables are those of one joint table of at most 100,000 cells, in which
     the probabilities of reports are linear. Its 127 draws are a weighted likelihood bootstrap, for both values of
-    ``inference``: an approximation of the posterior under a flat prior, so ``concentration`` is not used.
+    ``inference``: an approximation of the posterior under a Dirichlet prior of 1/2 for each cell of the largest pair
+    table; ``concentration`` is not used.
     :meth:`predict` returns joint frequencies, :meth:`table` those of two attributes.
 
     References
@@ -166,7 +168,7 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
     def _check_aggregate(self, aggregate):
         super()._check_aggregate(aggregate)
         if check_likelihood(self.likelihood).needs_rows and not all(
-                not isinstance(protocol, CategoryProtocol) or protocol.randomizer.counts_suffice or isinstance(tally, RowTally)
+                isinstance(protocol, PairProtocol) or protocol.randomizer.counts_suffice or isinstance(tally, RowTally)
                 for protocol, tally in aggregate.parts.items()):
             raise InvalidParameterError(
                 'likelihood="exact" needs the single reports, but this aggregate kept their counts only. '

@@ -9,7 +9,7 @@ from skldp.sampling._posterior import Posterior
 from skldp.sampling._warm_start import WarmStart
 
 _NUMBERS = 997, 499, 251, 127  # of draws: primes
-_MOST_ENTRIES = 2**27  # of all draws together: 1 GB, except with the smallest number
+_MOST_ENTRIES = 2**25  # of all draws together, except with the smallest number
 _FINER = 16  # parts of the intervals of a Latin hypercube
 _BLOCK = 2**17  # entries that are computed at once, so that temporary arrays stay in the cache
 
@@ -27,8 +27,8 @@ def independent_posterior(model, seed):
     Returns
     -------
     Posterior
-        One chain of 997 draws, or fewer for more than 134,000 parameters or expensive ones; 127 at least. ``rhat`` and
-        ``ess`` are NaN.
+        One chain of 997 draws, fewer for more than 33,000 parameters, and 127 for more than 133,000 or for expensive
+        ones. ``rhat`` and ``ess`` are NaN.
 
     Notes
     -----

@@ -3,6 +3,7 @@ r"""Joint frequencies of several attributes, given reports on pairs of them."""
 import math
 
 import numpy as np
+from scipy.special import gammaincinv, ndtr
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models._base import Model
@@ -13,6 +14,9 @@ _GAIN = 0.02  # of a log-likelihood in a step, below which a maximisation ends
 _RISE, _FALL = 1.5, 0.4  # factors of a step size after a success and after a failure
 _MIXED = 0.1  # share of equal frequencies in the point from which draws start
 _SMALLEST = 1e-300
+_LEAST_WEIGHT = 1e-30  # of a cell, so that its logarithm exists
+_LONGEST = 0.95  # share of a frequency that one step may take away
+_PRIOR = 0.5  # sum of the parameters of the prior over a cell of the largest pair table
 
 
 class JointModel(Model):
@@ -27,12 +31,15 @@ class JointModel(Model):
     -----
     The joint table :math:`\theta` has one cell for each combination of categories, at most 100,000. The probability of
     a report is linear in the table of its pair, which is a sum over :math:`\theta`, so all pair tables and marginal
-    frequencies are those of one joint table. Draws are a weighted likelihood bootstrap [1]_: each maximises the
-    likelihood with the reports weighted by independent exponential variables. It approximates the posterior under a flat
-    prior and respects that no frequency is negative. The parameters of this model are the normal scores of the weights.
+    frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/2 in each
+    cell of the largest pair table. Draws are a weighted likelihood bootstrap [1]_: each maximises
+    :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k` with independent weights, exponential :math:`g_i` of
+    reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells. With many reports that is the posterior, also for a
+    frequency near zero: if the log-likelihood falls by s per unit there, :math:`\theta_k = h_k/s` is its posterior
+    Gamma(:math:`\alpha`, s). The parameters of this model are the normal scores of the weights.
 
-    What reports do not tell, associations of three and more attributes, is as even as possible: the maximisation
-    multiplies the joint table by functions of pairs and starts from a product.
+    What reports do not tell, associations of three and more attributes, comes from the prior and from the equal
+    frequencies from which the maximisation starts.
 
     References
     ----------
@@ -61,7 +68,9 @@ class JointModel(Model):
                 "modelled. Use fewer attributes, or merge rare categories.")
         self._parts = [part for one, tally in aggregate.parts.items() for part in _pair_parts(one, tally)]
         self._counts = np.concatenate([counts for _, _, counts in self._parts]).astype(float)
-        self.n_params = len(self._counts)
+        self.n_cells = math.prod(self.shape)
+        self.concentration = _PRIOR * max(mechanism.n_categories for mechanism, _, _ in self._parts) / self.n_cells
+        self.n_params = len(self._counts) + self.n_cells
         self._first = None
 
     def initial(self):
@@ -74,47 +83,50 @@ class JointModel(Model):
 
     def constrain(self, theta):
         """Joint frequencies of all combinations, shape (n_walkers, n_cells), in the order of nested attributes."""
-        counts = self._counts
+        counts, (own, prior) = self._counts, np.split(theta, [len(self._counts)], axis=1)
         # Sums of c exponential variables have Gamma distributions, here by the cubes of normal variables of Wilson and
         # Hilferty.
         scale = 1 / np.maximum(9 * counts, 1.0)
-        weights = counts * np.maximum(1 - scale + theta * np.sqrt(scale), 0.0) ** 3
-        start = self._start().reshape(1, *self.shape)
-        found = self._maximise(weights, np.repeat(start, len(theta), axis=0), _N_STEPS)
-        return {"frequencies": found.reshape(len(theta), -1)}
+        weights = counts * np.maximum(1 - scale + own * np.sqrt(scale), 0.0) ** 3
+        added = np.maximum(gammaincinv(self.concentration, ndtr(prior)), _LEAST_WEIGHT).reshape(-1, *self.shape)
+        start = np.repeat(self._start(), len(theta), axis=0)
+        return {"frequencies": self._maximise(weights, added, start, _N_STEPS).reshape(len(theta), -1)}
 
     independent = constrain
 
     def _start(self):
         """Return the joint table of the largest likelihood, moved towards equal frequencies."""
         if self._first is None:
-            equal = np.full((1, *self.shape), 1 / math.prod(self.shape))
-            found = self._maximise(self._counts[None], equal, _N_FIRST)
+            equal = np.full((1, *self.shape), 1 / self.n_cells)
+            found = self._maximise(self._counts[None], np.full(equal.shape, self.concentration), equal, _N_FIRST)
             self._first = (1 - _MIXED) * found + _MIXED * equal
         return self._first
 
-    def _maximise(self, counts, table, n_steps):
-        """Return the joint tables with the largest likelihood of weighted counts, shape (n, n_counts)."""
+    def _maximise(self, counts, added, table, n_steps):
+        """Return the joint tables with the largest weighted likelihood, for weights of reports and of cells."""
+        axes = tuple(range(1, table.ndim))
         total = np.maximum(counts.sum(axis=1), _SMALLEST)
-        size, failures = np.ones(len(table)), 0
-        value, weights = self._evaluate(counts, table, total)
+        size, n_small = np.ones(len(table)), 0
+        value, slopes = self._evaluate(counts, added, table, total)
         for _ in range(n_steps):
-            # With the size 1 this is expectation-maximisation, which never fails and is slow under much noise.
-            proposal = table * weights ** _along(size, table)
-            proposal /= proposal.sum(axis=tuple(range(1, table.ndim)), keepdims=True)
-            found, found_weights = self._evaluate(counts, proposal, total)
+            # With the size 1 this is expectation-maximisation, which is slow under much noise.
+            longest = _LONGEST / np.maximum(1 - slopes.min(axis=axes), _SMALLEST)
+            step = _along(np.minimum(size, longest), table)
+            proposal = table * (1 + step * (slopes - 1)) + step * added / _along(total, table)
+            proposal /= proposal.sum(axis=axes, keepdims=True)
+            found, found_slopes = self._evaluate(counts, added, proposal, total)
             better = found >= value
             gain = np.where(better, found - value, np.inf)
             chosen = _along(better, table)
-            table, weights = np.where(chosen, proposal, table), np.where(chosen, found_weights, weights)
+            table, slopes = np.where(chosen, proposal, table), np.where(chosen, found_slopes, slopes)
             value, size = np.where(better, found, value), size * np.where(better, _RISE, _FALL)
-            failures = 0 if gain.max() >= _GAIN else failures + 1
-            if failures == 3:
+            n_small = 0 if gain.max() >= _GAIN else n_small + 1
+            if n_small == 3:
                 break
         return table
 
-    def _evaluate(self, counts, table, total):
-        """Return log-likelihoods, and the factors of all cells in expectation-maximisation."""
+    def _evaluate(self, counts, added, table, total):
+        """Return log-densities, and the factors of all cells in expectation-maximisation without a prior."""
         value, weights, start = 0.0, 0.0, 0
         for mechanism, (a, b), part in self._parts:
             own = counts[:, start:start + len(part)]
@@ -128,6 +140,7 @@ class JointModel(Model):
             shares = own / probability
             factors = far * shares.sum(axis=1, keepdims=True) + contrast * mechanism.sum_near(shares)
             weights = weights + np.maximum(factors, 0.0).reshape(pair.shape)
+        value = value + (added * np.log(np.maximum(table, _SMALLEST))).sum(axis=tuple(range(1, table.ndim)))
         return value, weights / _along(total, table)
 
 
