@@ -214,9 +214,10 @@ def peer_marginals(codes, sizes, epsilon):
 def attributes(n_rows, n_runs):
     """Print the errors of marginal frequencies and coverage of pair tables, on four attributes of Adult."""
     make_ready("adult", quick=n_rows is not None)
-    frame = load_adult()[ATTRIBUTES].iloc[:n_rows].fillna("?").astype(str)
-    lists = [sorted(set(frame[name])) for name in ATTRIBUTES]
-    codes = np.stack([np.searchsorted(part, frame[name].to_numpy()) for name, part in zip(ATTRIBUTES, lists)], axis=1)
+    names = ATTRIBUTES if n_rows is None else ATTRIBUTES[2:]
+    frame = load_adult()[names].iloc[:n_rows].fillna("?").astype(str)
+    lists = [sorted(set(frame[name])) for name in names]
+    codes = np.stack([np.searchsorted(part, frame[name].to_numpy()) for name, part in zip(names, lists)], axis=1)
     sizes = [len(part) for part in lists]
     truth = [np.bincount(codes[:, j], minlength=size) / len(codes) for j, size in enumerate(sizes)]
     errors: dict = {}
@@ -237,8 +238,8 @@ def attributes(n_rows, n_runs):
                                  for one, true in zip(marginals, truth)])
                 errors.setdefault(name, {}).setdefault(epsilon, []).append(error)
             covered.append([epsilon, np.mean(list(_tables_covered(model, codes, sizes)))])
-    print(f"Four attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, {n_runs} runs): "
-          f"mean squared error of\nmarginal frequencies, averaged over attributes; {np.mean(seconds):.2g} s a fit")
+    print(f"{len(names)} attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, {n_runs} runs): mean "
+          f"squared error of\nmarginal frequencies, averaged over attributes; {np.mean(seconds):.2g} s a fit")
     print_table(["estimate", "epsilon ln 2", "epsilon 2", "epsilon 4"],
                 [[name, *(float(np.mean(values)) for values in by_epsilon.values())]
                  for name, by_epsilon in errors.items()])
@@ -260,17 +261,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small blocks, for a smoke run")
     parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
+    parser.add_argument("--runs", type=int, default=10, help="repeats of errors and coverage (default 10)")
     arguments = parser.parse_args()
-    quick, start = arguments.quick, time.perf_counter()
+    quick, n_runs, start = arguments.quick, arguments.runs, time.perf_counter()
     print_header("Many categories", "multi-freq-ldpy", "numba", seed=SEED)
     runs = {
         "speed": lambda: speed(*((20_000, 10**4) if quick else (10**6, 10**6)), 2.0),
         "size": lambda: size((3000,) if quick else (1000, 4043, 10_000, 100_000), 10**4 if quick else 10**5, 2.0),
-        "error": lambda: error(*((3000, 300, 1) if quick else (22_000, 1000, 10))),
+        "error": lambda: error(*((3000, 300, 1) if quick else (22_000, 1000, n_runs))),
         "chains": lambda: against_chains(*((150, 2000, (2.0,)) if quick else (1500, 10**5, (1.0, 2.0, 4.0)))),
-        "coverage": lambda: coverage([(3000, 10**4, 2.0)] if quick else COVERED, 1 if quick else 20),
-        "peer": lambda: peer(*((100, 300, 1) if quick else (1000, 10**4, 5))),
-        "attributes": lambda: attributes(*((500, 1) if quick else (None, 5))),
+        "coverage": lambda: coverage([(3000, 10**4, 2.0)] if quick else COVERED, 1 if quick else n_runs),
+        "peer": lambda: peer(*((100, 300, 1) if quick else (1000, 10**4, n_runs))),
+        "attributes": lambda: attributes(*((500, 1) if quick else (None, n_runs))),
     }
     with threadpool_limits(1):
         for name in arguments.blocks:
