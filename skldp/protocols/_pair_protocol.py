@@ -75,7 +75,7 @@ class PairProtocol(Protocol):
         if n_cells > MAX_COUNTS:
             raise InvalidParameterError(f"The pairs of these attributes have {n_cells} combinations, more than the "
                                         f"{MAX_COUNTS} that can be counted. Use fewer attributes or categories.")
-        designs = tuple(one.design for one in self.randomizers)
+        designs = tuple(one.design for one in self.randomizer)
         object.__setattr__(self, "designs", designs)
 
     def __getstate__(self) -> Any:
@@ -107,8 +107,8 @@ class PairProtocol(Protocol):
         return list(combinations(range(self.n_features), 2))
 
     @cached_property
-    def randomizers(self) -> list[BlockDesign]:
-        """Mechanism of each pair."""
+    def randomizer(self) -> list[BlockDesign]:
+        """Mechanisms of all pairs, in their order."""
         given = (None,) * len(self.pairs) if self.designs is None else self.designs
         if not isinstance(given, (tuple, list)) or len(given) != len(self.pairs):
             raise InvalidParameterError(f"designs must be a design for each of {len(self.pairs)} pairs, or None.")
@@ -130,12 +130,12 @@ class PairProtocol(Protocol):
     @property
     def report_dtype(self):
         """Integer dtype of reports."""
-        return smallest_integer_dtype(0, max(len(self.pairs), *(one.n_counts for one in self.randomizers)) - 1)
+        return smallest_integer_dtype(0, max(len(self.pairs), *(one.n_counts for one in self.randomizer)) - 1)
 
     @cached_property
     def starts(self) -> np.ndarray:
         """Place of the first count of each pair among all counts, and the number of all counts at the end."""
-        return np.concatenate([[0], np.cumsum([one.n_counts for one in self.randomizers])])
+        return np.concatenate([[0], np.cumsum([one.n_counts for one in self.randomizer])])
 
     def codes(self, X: Any) -> np.ndarray:
         """Category numbers of each attribute, -1 for an unknown category; no value raises."""
@@ -161,7 +161,7 @@ class PairProtocol(Protocol):
         pairs = draw_columns(len(X), len(self.pairs), source)
         reports = np.zeros((len(X), 2), dtype=self.report_dtype)
         reports[:, 0] = pairs
-        for pair, mechanism in enumerate(self.randomizers):
+        for pair, mechanism in enumerate(self.randomizer):
             rows = np.flatnonzero(pairs == pair)
             reports[rows, 1] = mechanism.randomize(self.pair_codes(X[rows], pair), source)
         yield reports

@@ -136,7 +136,7 @@ def test_factors_are_the_gradient_of_the_log_likelihood():
     # A direct sum over the probabilities of single reports given each record.
     brute, gradient = 0.0, np.zeros((4, 2, 3))
     places = np.stack(np.unravel_index(np.arange(24), (4, 2, 3)), axis=1)
-    for pair, mechanism in enumerate(protocol.randomizers):
+    for pair, mechanism in enumerate(protocol.randomizer):
         own = counts[0, protocol.starts[pair]:protocol.starts[pair + 1]]
         codes = protocol.pair_codes(places, pair)
         cells = np.arange(mechanism.n_counts)

@@ -28,7 +28,7 @@ def pair_findings(protocol, tally):
     sizes = np.array([part.sum() for part in counts])
     share = 1 / len(counts)
     findings = [_bit_finding("a pair of attributes", sizes, tally.n_reports, share, share)] if len(counts) > 1 else []
-    for mechanism, part in zip(protocol.randomizers, counts):
+    for mechanism, part in zip(protocol.randomizer, counts):
         findings += _number_findings(mechanism, part, int(part.sum()))
     return findings
 

@@ -147,7 +147,7 @@ class JointModel(Model):
 def _pair_parts(protocol, tally):
     """Return the mechanism, the attributes and the counts of each pair."""
     counts = np.split(tally.sums, protocol.starts[1:-1])
-    return list(zip(protocol.randomizers, protocol.pairs, counts))
+    return list(zip(protocol.randomizer, protocol.pairs, counts))
 
 
 def _along(values, table):
