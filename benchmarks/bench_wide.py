@@ -238,8 +238,9 @@ def attributes(n_rows, n_runs):
                                  for one, true in zip(marginals, truth)])
                 errors.setdefault(name, {}).setdefault(epsilon, []).append(error)
             covered.append([epsilon, np.mean(list(_tables_covered(model, codes, sizes)))])
-    print(f"{len(names)} attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, {n_runs} runs): mean "
-          f"squared error of\nmarginal frequencies, averaged over attributes; {np.mean(seconds):.2g} s a fit")
+    print(f"{len(names)} attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, "
+          f"{n_runs} runs): mean squared error\nof marginal frequencies, averaged over attributes; "
+          f"{np.mean(seconds):.2g} s a fit")
     print_table(["estimate", "epsilon ln 2", "epsilon 2", "epsilon 4"],
                 [[name, *(float(np.mean(values)) for values in by_epsilon.values())]
                  for name, by_epsilon in errors.items()])
