@@ -84,7 +84,7 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
     *Several attributes.* Each client reports one pair of attributes, chosen by a coin, with its whole budget
     (:class:`skldp.protocols.PairProtocol`). All tables are those of one joint table of at most 100,000 cells, in which
     the probabilities of reports are linear. Its 127 draws are a weighted likelihood bootstrap, for both values of
-    ``inference``: an approximation of the posterior under a Dirichlet prior of 1/2 for each cell of the largest pair
+    ``inference``: an approximation of the posterior under a Dirichlet prior of 1/20 for each cell of the largest pair
     table; ``concentration`` is not used.
     :meth:`predict` returns joint frequencies, :meth:`table` those of two attributes.
 

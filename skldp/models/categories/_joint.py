@@ -9,14 +9,14 @@ from skldp.exceptions import InvalidParameterError
 from skldp.models._base import Model
 
 MAX_JOINT = 10**5  # cells of a joint table
-_N_STEPS, _N_FIRST = 150, 400  # largest numbers of steps of the maximisation of a draw, and of the first one
+_N_STEPS, _N_FIRST = 200, 400  # largest numbers of steps of the maximisation of a draw, and of the first one
 _GAIN = 0.02  # of a log-likelihood in a step, below which a maximisation ends
 _RISE, _FALL = 1.5, 0.4  # factors of a step size after a success and after a failure
 _MIXED = 0.1  # share of equal frequencies in the point from which draws start
 _SMALLEST = 1e-300
 _LEAST_WEIGHT = 1e-30  # of a cell, so that its logarithm exists
 _LONGEST = 0.95  # share of a frequency that one step may take away
-_PRIOR = 0.5  # sum of the parameters of the prior over a cell of the largest pair table
+_PRIOR = 0.05  # sum of the parameters of the prior over a cell of the largest pair table
 
 
 class JointModel(Model):
@@ -31,8 +31,8 @@ class JointModel(Model):
     -----
     The joint table :math:`\theta` has one cell for each combination of categories, at most 100,000. The probability of
     a report is linear in the table of its pair, which is a sum over :math:`\theta`, so all pair tables and marginal
-    frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/2 in each
-    cell of the largest pair table. Draws are a weighted likelihood bootstrap [1]_: each maximises
+    frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/20 in each
+    cell of the largest pair table: small, because they add up in the cells of small tables, which may be empty. Draws are a weighted likelihood bootstrap [1]_: each maximises
     :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k` with independent weights, exponential :math:`g_i` of
     reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells. With many reports that is the posterior, also for a
     frequency near zero: if the log-likelihood falls by s per unit there, :math:`\theta_k = h_k/s` is its posterior
