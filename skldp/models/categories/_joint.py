@@ -32,11 +32,12 @@ class JointModel(Model):
     The joint table :math:`\theta` has one cell for each combination of categories, at most 100,000. The probability of
     a report is linear in the table of its pair, which is a sum over :math:`\theta`, so all pair tables and marginal
     frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/20 in each
-    cell of the largest pair table: small, because they add up in the cells of small tables, which may be empty. Draws are a weighted likelihood bootstrap [1]_: each maximises
-    :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k` with independent weights, exponential :math:`g_i` of
-    reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells. With many reports that is the posterior, also for a
-    frequency near zero: if the log-likelihood falls by s per unit there, :math:`\theta_k = h_k/s` is its posterior
-    Gamma(:math:`\alpha`, s). The parameters of this model are the normal scores of the weights.
+    cell of the largest pair table: small, because they add up in the cells of small tables, which may be empty. Draws
+    are a weighted likelihood bootstrap [1]_: each maximises :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k`
+    with independent weights, exponential :math:`g_i` of reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells.
+    With many reports that is the posterior, also for a frequency near zero: if the log-likelihood falls by s per unit
+    there, :math:`\theta_k = h_k/s` is its posterior Gamma(:math:`\alpha`, s). The parameters of this model are the
+    normal scores of the weights.
 
     What reports do not tell, associations of three and more attributes, comes from the prior and from the equal
     frequencies from which the maximisation starts.
