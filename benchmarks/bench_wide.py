@@ -148,7 +148,9 @@ def coverage(cases, n_runs):
             inside.append([np.mean((ends[0][0] <= truth[:20]) & (truth[:20] <= ends[0][1])),
                            np.mean((ends[1][0] <= truth[reported]) & (truth[reported] <= ends[1][1])),
                            np.mean((low <= np.arange(1, 21)) & (np.arange(1, 21) <= high))])
-        rows.append([f"{d:,}, {n_reports:,}, {epsilon:g}", zipf(d)[19] / model.point_estimate_.std(),
+        mechanism = model.protocol_.randomizer
+        noise = np.sqrt(mechanism.q * (1 - mechanism.q) / n_reports) / (mechanism.p - mechanism.q)
+        rows.append([f"{d:,}, {n_reports:,}, {epsilon:g}", zipf(d)[19] / noise,
                      *(f"{share:.1%}" for share in np.mean(inside, axis=0))])
     print(f"Coverage of 90 % intervals, Zipf's law, {n_runs} runs of 20 intervals. The second column is the 20th "
           "frequency in\nstandard errors: below about 4 it cannot be told from the noise of the many others")
