@@ -46,6 +46,10 @@ MAX_CELLS = 2**24
 # Categories of a record, and bits of a report. Random integers below this are uniform to one part in 2**40.
 MAX_CATEGORIES = 2**24
 
+# Counts in an aggregate of categories, which are the cells of a block design: 2**25 counts of 8 bytes in base 64 take
+# 3.6e8 characters, which leaves room for as many categories as there may be.
+MAX_COUNTS = 2**25
+
 # Labels of a response.
 MAX_CLASSES = 1000
 
@@ -63,5 +67,6 @@ LIMITS = {
     "MAX_LEVELS": (MAX_LEVELS, "levels of the grid of one value"),
     "MAX_CELLS": (MAX_CELLS, "cells inside the bounds in which values are counted, over all columns"),
     "MAX_CATEGORIES": (MAX_CATEGORIES, "categories of a record"),
+    "MAX_COUNTS": (MAX_COUNTS, "counts in an aggregate of categories, the cells of a block design"),
     "MAX_CLASSES": (MAX_CLASSES, "labels of a response"),
 }

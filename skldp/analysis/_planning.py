@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, ndtri
 
-from skldp._validation._categories import columns_of
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.models.values._cell_likelihoods import cell_likelihood
+from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 
@@ -176,7 +176,9 @@ def plan_frequency(estimator, precision, parameter, assumptions):
     given = checked_assumptions(assumptions, estimator, ["frequency"], {})
     checked_name(parameter, ["frequencies"])
     frequency = check_fraction(given["frequency"], "frequency")
-    protocol = estimator.protocol(1 if estimator.categories is None else columns_of(estimator.categories))
+    protocol = estimator._protocol()
+    if not isinstance(protocol, CategoryProtocol):
+        raise InvalidParameterError("required_reports plans for one attribute. Pass the categories of one column.")
     mechanism, d = protocol.randomizer, protocol.n_categories
     choice = check_likelihood(estimator.likelihood)
     if d < 2:

@@ -49,6 +49,9 @@ class ReportTrust:
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
         draws = [start.draws for start in self.posterior_.warm_starts]
+        if not all(map(len, draws)):
+            raise NotImplementedError("influence_bound needs the draws of chains, and this posterior is an approximation "
+                                      "without them. Use one attribute of at most 2,048 categories.")
         largest: dict = {}
         for models_of, aggregate in self._changeable():
             found = influence(models_of, aggregate, draws)

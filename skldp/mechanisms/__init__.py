@@ -1,6 +1,7 @@
 """Randomisers: each draws reports and computes their probabilities."""
 
 from skldp.mechanisms._base import Mechanism
+from skldp.mechanisms._block_design import BlockDesign
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.mechanisms._laplace import Laplace
@@ -12,6 +13,7 @@ from skldp.mechanisms._subset_selection import SubsetSelection
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 
 __all__ = [
+    "BlockDesign",
     "Gaussian",
     "GaussianMoments",
     "LabelledRecord",

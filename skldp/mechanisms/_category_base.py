@@ -14,7 +14,9 @@ class CategoryMechanism(Mechanism):
     """A randomiser of one of ``n_categories`` categories; a report is a set of categories."""
 
     n_categories: int
-    subset_size: int | None = None  # number of categories in a report, for mechanisms that take it as a parameter
+    # Parameters of some mechanisms: the number of categories in a report, and the numbers of a block design.
+    subset_size: int | None = None
+    design: tuple[int, int] | None = None
 
     sends_bits: bool  # whether a report is a row of zeros and ones, one for each category
 
@@ -39,21 +41,24 @@ class CategoryMechanism(Mechanism):
         """Number of categories in every report; ``None`` where it varies."""
 
     @property
+    def counts_suffice(self) -> bool:
+        """Whether the counts contain all information of the reports."""
+        return self.names_one
+
+    @property
     @abstractmethod
     def ones_range(self) -> tuple[int, int]:
-        """Smallest and largest number of categories in an honest report."""
+        """Smallest and largest number of counts to which an honest report adds one."""
 
     @property
     @abstractmethod
     def width(self) -> int:
         """Number of integers in a report."""
 
-    @abstractmethod
-    def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities that a report contains all of j given categories besides the true one, j = 0 .. ``largest``.
-
-        The first array is given that the report contains the true category, the second given that it does not.
-        """
+    @property
+    def n_counts(self) -> int:
+        """Number of counts that the aggregator keeps: one for each category, unless a mechanism knows otherwise."""
+        return self.n_categories
 
     @abstractmethod
     def counts(self, reports: ArrayLike) -> np.ndarray:
@@ -66,8 +71,12 @@ class CategoryMechanism(Mechanism):
 
         Returns
         -------
-        ndarray of int64, shape (n_categories,)
+        ndarray of int64, shape (n_counts,)
         """
+
+    def category_counts(self, counts: ArrayLike) -> np.ndarray:
+        """Number of reports that contain each category, shape (n_categories,), given what the aggregator keeps."""
+        return np.asarray(counts)
 
     @property
     def certain(self) -> bool:
@@ -79,18 +88,9 @@ class CategoryMechanism(Mechanism):
         """Whether a report is a single category, so that the counts are sufficient."""
         return self.certain or self.n_ones == 1
 
-    @property
-    def pair_probabilities(self) -> tuple[float, float]:
-        """Probability that a report contains two given categories, if the record is one of them and if it is neither.
-
-        With two categories the second is meaningless, and with one category both are.
-        """
-        with_own, without = self.others_contained(2)
-        return float(self.p * with_own[1]), float(self.p * with_own[2] + (1 - self.p) * without[2])
-
     def frequencies(self, counts: ArrayLike, n_reports: int) -> np.ndarray:
         r"""Unbiased estimate :math:`(\bar z_k - q)/(p - q)` of the frequencies; it may lie outside the simplex."""
-        return (np.asarray(counts) / n_reports - self.q) / (self.p - self.q)
+        return (self.category_counts(counts) / n_reports - self.q) / (self.p - self.q)
 
     def encode(self, x: ArrayLike) -> np.ndarray:
         """Turn category numbers into integers, -1 for an unknown one."""
@@ -101,7 +101,27 @@ class CategoryMechanism(Mechanism):
         return np.asarray(reports)
 
 
-class SubsetMechanism(CategoryMechanism):
+class ExchangeableMechanism(CategoryMechanism):
+    """A randomiser of one category that treats all categories except the true one alike, also jointly."""
+
+    @abstractmethod
+    def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities that a report contains all of j given categories besides the true one, j = 0 .. ``largest``.
+
+        The first array is given that the report contains the true category, the second given that it does not.
+        """
+
+    @property
+    def pair_probabilities(self) -> tuple[float, float]:
+        """Probability that a report contains two given categories, if the record is one of them and if it is neither.
+
+        With two categories the second is meaningless, and with one category both are.
+        """
+        with_own, without = self.others_contained(2)
+        return float(self.p * with_own[1]), float(self.p * with_own[2] + (1 - self.p) * without[2])
+
+
+class SubsetMechanism(ExchangeableMechanism):
     """A randomiser of one category whose reports all contain the same number of categories.
 
     With probability p a report is uniform among those that contain the record, else uniform among the others.
@@ -123,7 +143,7 @@ class SubsetMechanism(CategoryMechanism):
 
     @property
     def ones_range(self) -> tuple[int, int]:
-        """Smallest and largest number of categories in an honest report."""
+        """Smallest and largest number of counts to which an honest report adds one."""
         return self.n_ones, self.n_ones
 
     def others_contained(self, largest: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +152,7 @@ class SubsetMechanism(CategoryMechanism):
         return _all_drawn(self.n_ones - 1, n_others, largest), _all_drawn(self.n_ones, n_others, largest)
 
 
-class BitMechanism(CategoryMechanism):
+class BitMechanism(ExchangeableMechanism):
     """A randomiser of one category whose report is a row of ``n_categories`` bits."""
 
     sends_bits = True

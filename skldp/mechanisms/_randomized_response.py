@@ -90,6 +90,11 @@ class RandomizedResponse(SubsetMechanism):
         """Probability that the report is the true category."""
         return self.p
 
+    @property
+    def far_probability(self) -> float:
+        """Probability of each report that is another category."""
+        return self.q
+
     @cached_property
     def report_dtype(self):
         """Smallest integer dtype that holds every report."""

@@ -36,6 +36,11 @@ class Model(ABC):
     monitored : callable or None
         Maps draws by name, each of shape (chain, draw, ...), to those on which the stop rule of samplers depends, in
         place of all of them.
+    independent : callable or None
+        Maps standard normal theta to natural parameters, as ``constrain`` does, if they are so many that chains would
+        take too long. Samplers then draw from this approximation of the posterior.
+    few_draws : bool
+        Whether each draw of ``independent`` is expensive.
     nearly_standard_normal : bool
         Whether parameters are nearly standard normal given the reports, around ``initial()``. Samplers then start from
         that distribution and do not search for the mode. Needs a gradient.
@@ -67,6 +72,8 @@ class Model(ABC):
     report_log_likelihoods: Any = None
     fit_residuals: Any = None
     monitored: Any = None
+    independent: Any = None
+    few_draws: bool = False
     nearly_standard_normal: bool = False
     nearly_independent: bool = False
 

@@ -9,6 +9,7 @@ from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
+from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._report_files import load_reports, save_reports
 from skldp.protocols._round_protocol import RoundProtocol
@@ -26,6 +27,7 @@ __all__ = [
     "LabelMomentProtocol",
     "LabelRecordProtocol",
     "MomentProtocol",
+    "PairProtocol",
     "Protocol",
     "RecordProtocol",
     "RoundProtocol",

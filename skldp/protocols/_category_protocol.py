@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,9 @@ from skldp._validation._categories import category_codes, check_list, row_codes
 from skldp._validation._door import as_table
 from skldp._validation._limits import MAX_FEATURES
 from skldp._validation._parameters import check_choice, check_epsilon, check_integer
+from skldp.mechanisms._block_design import BlockDesign, best_design, variance_of_rare
 from skldp.mechanisms._randomized_response import RandomizedResponse
-from skldp.mechanisms._subset_selection import SubsetSelection
+from skldp.mechanisms._subset_selection import SubsetSelection, automatic_size
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.privacy._spending import counting, spend
 from skldp.protocols._aggregate import Aggregate
@@ -21,10 +22,14 @@ from skldp.protocols._base import Protocol
 from skldp.protocols._tallies import MAX_PAIRED, PairTally, RowTally, Tally
 
 
-def _without_size(mechanism):
-    """Return a constructor that ignores the size of subsets."""
+_SHORT_REPORT, _LONG_REPORT = 1024, 2**14  # bits of a subset; shorter ones are always sent, and longer ones never
+_WORTH_BITS = 1.1  # ratio of variances above which a subset of a length between them is sent
 
-    def construct(subset_size, **options):
+
+def _without_size(mechanism):
+    """Return a constructor that ignores the size of subsets and the numbers of a block design."""
+
+    def construct(subset_size, design, **options):
         """Construct the mechanism; the size is checked, but not used."""
         if subset_size is not None:
             check_integer(subset_size, "subset_size", 1)
@@ -33,8 +38,17 @@ def _without_size(mechanism):
     return construct
 
 
+def _subset(design, **options):
+    return SubsetSelection(**options)
+
+
+def _block(design, **options):
+    return _without_size(partial(BlockDesign, design=design))(design=None, **options)
+
+
 MECHANISMS: dict = {
-    "subset": SubsetSelection,
+    "subset": _subset,
+    "block": _block,
     "oue": _without_size(UnaryEncoding),
     "rr": _without_size(RandomizedResponse),
 }
@@ -52,14 +66,18 @@ class CategoryProtocol(Protocol):
         Always 0: these mechanisms are pure.
     categories : tuple, default=(0, 1)
         The public categories: numbers or strings, or tuples of them when a record has several columns.
-    mechanism : {"subset", "oue", "rr"}, default="subset"
-        Subset selection, optimal unary encoding, or randomised response.
+    mechanism : {"subset", "block", "oue", "rr"}, default="subset"
+        Subset selection, a block design, optimal unary encoding, or randomised response.
     subset_size : int or None, default=None
         Number of categories in a subset. ``None`` is replaced by the best size for the budget and the number of
         categories (see :class:`skldp.mechanisms.SubsetSelection`), so that the description holds the number; it stays
         ``None`` for the other mechanisms.
     n_features : int, default=1
         Number of columns of a record; the whole row is the category.
+    design : tuple of two int, or None, default=None
+        Numbers of cells and of near cells of a block design. ``None`` is replaced by the best ones for the budget and
+        the number of categories (see :class:`skldp.mechanisms.BlockDesign`); it stays ``None`` for the other
+        mechanisms, and descriptions leave it out.
 
     Examples
     --------
@@ -73,17 +91,24 @@ class CategoryProtocol(Protocol):
     mechanism: str = "subset"
     subset_size: int | None = None
     n_features: int = 1
+    design: tuple[int, int] | None = None
 
-    _automatic: ClassVar[dict[str, Any]] = {"subset_size": None}
+    _automatic: ClassVar[dict[str, Any]] = {"subset_size": None, "design": None}
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", 0.0)
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        object.__setattr__(self, "known_categories", _known(self.categories, self.n_features))
+        object.__setattr__(self, "known_categories", checked_categories(self.categories, self.n_features))
         object.__setattr__(self, "categories", tuple(self.known_categories.tolist()))
         # Builds the mechanism, so that an impossible size raises here and not on the first client.
         object.__setattr__(self, "subset_size", self.randomizer.subset_size)
+        object.__setattr__(self, "design", self.randomizer.design)
+
+    def __hash__(self) -> int:
+        # Equal protocols have equal hashes. Hashing a million categories would take as long as counting reports.
+        ends = self.categories[0], self.categories[-1], self.n_categories
+        return hash((self.epsilon, self.mechanism, self.subset_size, self.design, self.n_features, *ends))
 
     def __getstate__(self) -> Any:
         # The array repeats the tuple, and there may be millions of categories.
@@ -92,7 +117,7 @@ class CategoryProtocol(Protocol):
     @cached_property
     def known_categories(self) -> np.ndarray:
         """The categories as a read-only array of numbers or objects; a category of several columns is a tuple."""
-        return _known(self.categories, self.n_features)
+        return checked_categories(self.categories, self.n_features)
 
     @property
     def labels(self) -> tuple:
@@ -126,7 +151,8 @@ class CategoryProtocol(Protocol):
     def randomizer(self):
         """Mechanism that randomises a category."""
         construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        return construct(epsilon=self.epsilon, n_categories=self.n_categories, subset_size=self.subset_size)
+        return construct(epsilon=self.epsilon, n_categories=self.n_categories, subset_size=self.subset_size,
+                         design=self.design)
 
     def codes(self, X: ArrayLike) -> np.ndarray:
         """Category numbers of records, -1 for a record that is none of the categories; no value raises."""
@@ -160,7 +186,7 @@ class CategoryProtocol(Protocol):
         keep_rows : bool or float, default=False
             Whether to keep the distinct reports and not only their column sums. The exact likelihood of subsets and of
             unary encoding needs them. With a number, they are kept up to that many bits in total. Randomised response
-            needs only the counts.
+            and block designs need only the counts.
 
         Returns
         -------
@@ -187,7 +213,7 @@ class CategoryProtocol(Protocol):
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
-        return np.eye(self.n_categories, dtype=np.int64)
+        return np.eye(self.randomizer.n_counts, dtype=np.int64)
 
     def extreme_effects(self, slopes):
         """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
@@ -200,7 +226,7 @@ class CategoryProtocol(Protocol):
 
     def _possible(self, tally):
         counts, n_reports = tally.sums, tally.n_reports
-        if counts.shape != (self.n_categories,) or counts.dtype != np.int64:
+        if counts.shape != (self.randomizer.n_counts,) or counts.dtype != np.int64:
             return False
         if (counts < 0).any() or (counts > n_reports).any():
             return False
@@ -219,7 +245,26 @@ class CategoryProtocol(Protocol):
         return Tally(len(reports), self.randomizer.counts(self._as_drawn(reports)))
 
 
-def _known(categories, n_columns):
+def automatic_mechanism(epsilon, n_categories):
+    """Return "subset" up to 1,024 categories, and above it if that has less variance with a report of up to 2 kB.
+
+    Less means by more than a tenth; else the name is "block". Unlike the variances, the sizes of reports differ much.
+
+    Examples
+    --------
+    >>> automatic_mechanism(2.0, 1024), automatic_mechanism(2.0, 1025), automatic_mechanism(6.0, 2000)
+    ('subset', 'block', 'subset')
+    """
+    if n_categories <= _SHORT_REPORT or math.isinf(epsilon):
+        return "subset" if n_categories <= _SHORT_REPORT else "block"
+    if n_categories > _LONG_REPORT:
+        return "block"
+    subset = variance_of_rare(epsilon, n_categories, automatic_size(epsilon, n_categories))
+    block = variance_of_rare(epsilon, *best_design(epsilon, n_categories))
+    return "block" if block <= _WORTH_BITS * subset else "subset"
+
+
+def checked_categories(categories, n_columns):
     """Return checked categories as a read-only array. Its dtype does not depend on that of a NumPy argument."""
     known = check_list(categories, n_columns)
     known = known if known.dtype == object else np.asarray(known.tolist())

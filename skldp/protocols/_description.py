@@ -14,8 +14,8 @@ VERSION = 1
 
 KINDS: dict = {}  # class of protocol by its name
 
-ADDED_LATER = {"subset_size", "schema"}  # fields that older files lack, which then have their default
-_OPTIONAL = {"schema"}  # fields that are left out of a description if they are None
+ADDED_LATER = {"subset_size", "schema", "design"}  # fields that older files lack, which then have their default
+_OPTIONAL = {"schema", "design"}  # fields that are left out of a description if they are None
 _LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or integers
 _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
 

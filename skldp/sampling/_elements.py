@@ -28,9 +28,13 @@ def axis_labels(draws, names):
     >>> axis_labels({"coef": np.zeros((4, 10, 2)), "density": np.zeros((4, 10, 3, 2))}, ["age", "height"])
     {'coef': (('age', 'height'),), 'density': (('0', '1', '2'), ('age', 'height'))}
     """
-    names = tuple(", ".join(map(str, np.atleast_1d(name).tolist())) for name in names)
+    names = tuple(map(_joined, names.tolist() if isinstance(names, np.ndarray) else names))
     return {name: tuple(names if length == len(names) and place >= _n_numbered(name, values) else _numbers(length)
                         for place, length in enumerate(values.shape[2:])) for name, values in draws.items()}
+
+
+def _joined(name):
+    return ", ".join(map(str, name)) if isinstance(name, (tuple, list, np.ndarray)) else str(name)
 
 
 def _n_numbered(name, draws):

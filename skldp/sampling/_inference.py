@@ -12,6 +12,7 @@ from skldp.exceptions import InvalidParameterError
 from skldp.sampling._chains import Chains, first_state
 from skldp.sampling._density import GuardedModel, quiet
 from skldp.sampling._diagnostics import diagnose, tail_ess, unknown
+from skldp.sampling._independent import independent_posterior
 from skldp.sampling._importance import LARGEST_PARETO_K, pareto_k
 from skldp.sampling._map import Mode, find_mode
 from skldp.sampling._metric import root_of, scaled
@@ -76,6 +77,8 @@ class MCMC(BaseEstimator):
     def _infer(self, model, seed, progress, start):
         """Sample a model: mode, warm-up, then blocks of steps until the stop rule holds."""
         n_warmup = self._warm_up_steps()
+        if model.independent is not None:
+            return independent_posterior(model, seed)
         target = GuardedModel(model)
         approximation = target.approximation()
         seeds = np.random.SeedSequence(seed).spawn(2)
@@ -158,6 +161,8 @@ class LaplaceApproximation(BaseEstimator):
 
     def _infer(self, model, seed, progress, start):
         """Find the mode and draw from the Gaussian approximation there; ``progress`` is ignored."""
+        if model.independent is not None:
+            return independent_posterior(model, seed)
         guarded = GuardedModel(model)
         rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[0])
         start = None if start is None else start.in_coordinates_of(model)

@@ -35,6 +35,7 @@ TINY = {
     "one of two columns": (SampledValueProtocol(epsilon=1.0, bounds=(0, 1), n_levels=1, window=0.0),
                            np.array(list(itertools.product([0.0, 1.0], repeat=2))), 5),
     "rr": (CategoryProtocol(categories=(0, 1, 2), mechanism="rr"), np.arange(3), 7),
+    "block": (CategoryProtocol(categories=(0, 1, 2), epsilon=0.2, mechanism="block", design=(7, 3)), np.arange(3), 5),
     "subset": (CategoryProtocol(categories=(0, 1, 2, 3), epsilon=0.5), np.arange(4), 5),
     "subset, certain": (CategoryProtocol(categories=(0, 1, 2, 3), epsilon=5.0), np.arange(4), 5),
     "oue": (CategoryProtocol(categories=(0, 1, 2), mechanism="oue"), np.arange(3), 4),
@@ -51,7 +52,7 @@ VECTORS = {
 def every_report(protocol):
     """All valid reports of a tiny protocol."""
     if isinstance(protocol, CategoryProtocol):
-        values = (0, 1) if protocol.sends_bits else range(protocol.n_categories)
+        values = (0, 1) if protocol.sends_bits else range(protocol.randomizer.n_counts)
     else:
         values = range(protocol.randomizer.clamp[0], protocol.randomizer.clamp[1] + 1)
     rows = np.array(list(itertools.product(values, repeat=protocol.width)))
@@ -330,7 +331,7 @@ def test_honest_collections_are_accepted(name):
     assert smallest > 1e-3
 
 
-@pytest.mark.parametrize("mechanism, n_categories", [("rr", 20_000), ("subset", 300), ("oue", 300)])
+@pytest.mark.parametrize("mechanism, n_categories", [("rr", 20_000), ("block", 20_000), ("subset", 300), ("oue", 300)])
 def test_honest_reports_of_many_categories_are_accepted(mechanism, n_categories):
     """The number of sets of categories exceeds the range of floats, and the tails underflow."""
     protocol = CategoryProtocol(categories=tuple(range(n_categories)), mechanism=mechanism)

@@ -20,7 +20,7 @@ def histogram(**parameters):
     return LDPHistogram(**{"categories": PETS, "random_state": 0, **parameters})
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "subset", "oue", "rr"])
+@pytest.mark.parametrize("mechanism", ["auto", "subset", "block", "oue", "rr"])
 @pytest.mark.parametrize("likelihood", ["auto", "exact", "counts"])
 def test_posterior_covers_the_truth(mechanism, likelihood):
     model = histogram(mechanism=mechanism, likelihood=likelihood, epsilon=1.5).fit(X)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from skldp.mechanisms import (
+    BlockDesign,
     Gaussian,
     GaussianMoments,
     Laplace,
@@ -56,6 +57,8 @@ def _pure():
         for n_categories in (2, 5):
             for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
                 yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)
+        for n_categories, design in ((2, None), (5, None), (5, (7, 3)), (5, (13, 4)), (9, (11, 5)), (21, (21, 5))):
+            yield BlockDesign(epsilon=epsilon, n_categories=n_categories, design=design), np.arange(n_categories)
         for subset_size in (2, 3, 4):
             yield SubsetSelection(epsilon=epsilon, n_categories=5, subset_size=subset_size), np.arange(5)
 
@@ -77,8 +80,8 @@ def enumerable(mechanism):
 
 def every_report(mechanism):
     """All reports of an enumerable mechanism."""
-    if isinstance(mechanism, RandomizedResponse):
-        return np.arange(mechanism.n_categories)
+    if isinstance(mechanism, (RandomizedResponse, BlockDesign)):
+        return np.arange(mechanism.n_counts)
     if isinstance(mechanism, (UnaryEncoding, SubsetSelection)):
         rows = np.array(list(itertools.product([0, 1], repeat=mechanism.n_categories)), dtype=np.uint8)
         full = isinstance(mechanism, UnaryEncoding)

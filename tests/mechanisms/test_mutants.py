@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skldp.mechanisms import (
+    BlockDesign,
     Gaussian,
     Laplace,
     RandomizedResponse,
@@ -53,6 +54,7 @@ CASES = [
     (lowered(RandomizedResponse)(epsilon=1.0, n_categories=3), 0, 1),
     (lowered(UnaryEncoding)(epsilon=1.0, n_categories=4), 0, 1),
     (lowered(SubsetSelection)(epsilon=1.0, n_categories=4), 0, 1),
+    (lowered(BlockDesign)(epsilon=1.0, n_categories=7, design=(7, 3)), 0, 1),
     (lowered(Sphere)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([-1.0, 0.0])),
     (lowered(SphereMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
 ]

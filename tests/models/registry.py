@@ -136,9 +136,9 @@ def _category_cases():
     codes = np.random.default_rng(1).choice(4, p=[0.4, 0.3, 0.2, 0.1], size=(N_CLIENTS, 1))
     for mechanism, likelihood, concentration in [
             ("rr", "counts", 0.7), ("subset", "exact", 0.7), ("subset", "counts", "auto"), ("oue", "exact", "auto"),
-            ("oue", "counts", 0.7)]:
+            ("oue", "counts", 0.7), ("block", "counts", 0.7), ("block", "counts", "auto")]:
         def make(n_clients, mechanism=mechanism, likelihood=likelihood, concentration=concentration):
-            options = {"subset_size": 2} if mechanism == "subset" else {}
+            options = {"subset": {"subset_size": 2}, "block": {"design": (7, 3)}}.get(mechanism, {})
             protocol = CategoryProtocol(categories=(0, 1, 2, 3), mechanism=mechanism, epsilon=1.5, **options)
             keep = {"keep_rows": True} if likelihood == "exact" else {}
             aggregate = aggregate_of(lambda unit: protocol, n_clients, 1.0, codes, **keep)

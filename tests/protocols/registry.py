@@ -15,6 +15,7 @@ from skldp.protocols import (
     LabelMomentProtocol,
     LabelRecordProtocol,
     MomentProtocol,
+    PairProtocol,
     RecordProtocol,
     RoundProtocol,
     SampledValueProtocol,
@@ -51,6 +52,10 @@ class Case:
         if self.kind is CategoryProtocol:
             rows = np.array(protocol.categories, dtype=object).reshape(len(protocol.categories), -1)
             return read_only(rows[rng.integers(len(rows), size=N_RECORDS)])
+        if self.kind is PairProtocol:
+            columns = [np.array(part, dtype=object)[rng.integers(len(part), size=N_RECORDS)]
+                       for part in protocol.categories]
+            return read_only(np.stack(columns, axis=1))
         bounds = protocol.bounds if issubclass(self.kind, ValueProtocol) else (-1.0, 1.0)
         return read_only(rng.uniform(*bounds, size=(N_RECORDS, protocol.n_features)))
 
@@ -58,7 +63,7 @@ class Case:
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if issubclass(self.kind, (ValueProtocol, CategoryProtocol)):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
@@ -73,7 +78,7 @@ class Case:
     @property
     def report_dtype(self):
         """Integer dtype of the reports."""
-        has_own = issubclass(self.kind, ValueProtocol)
+        has_own = issubclass(self.kind, (ValueProtocol, PairProtocol))
         return self.protocol.report_dtype if has_own else self.protocol.randomizer.report_dtype
 
     def aggregate(self, reports, on_invalid="raise"):
@@ -136,6 +141,13 @@ CASES = {
     "unary encoding": Case(CategoryProtocol, {"categories": (0.5, 1.5, 2.5), "mechanism": "oue"}),
     "unary encoding, rows kept": Case(CategoryProtocol, {"categories": tuple(range(9)), "mechanism": "oue"},
                                       keep_rows=True),
+    "block": Case(CategoryProtocol, {"categories": LETTERS, "mechanism": "block"}),
+    "block of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "block",
+                                             "design": (7, 3)}),
+    "block of many": Case(CategoryProtocol, {"categories": tuple(range(1500)), "epsilon": 2.0, "mechanism": "block"}),
+    "two attributes": Case(PairProtocol, {"categories": (LETTERS, (1, 2, 3))}),
+    "four attributes": Case(PairProtocol, {"epsilon": 2.0, "categories": (("a", "b"), (1, 2, 3), (False, True),
+                                                                          LETTERS)}),
     "randomised response": Case(CategoryProtocol, {"categories": ("no", "yes", "?"), "mechanism": "rr"}),
     "subset of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2}),
     "randomised response of rows": Case(CategoryProtocol, {"categories": ROWS, "n_features": 2, "mechanism": "rr"}),
@@ -187,10 +199,10 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
-                       "one laplace of two", "one gaussian of five", "score and curvature",
-                       "gaussian score and curvature")}
+                       "one laplace of two", "one gaussian of five", "block of many", "two attributes",
+                       "score and curvature", "gaussian score and curvature")}
 PLAIN = [name for name in CASES if name not in NOISY]
-WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind is not SampledValueProtocol]
+WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in (SampledValueProtocol, PairProtocol)]
 
 
 def read_only(array):

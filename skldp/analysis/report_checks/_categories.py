@@ -17,26 +17,48 @@ _SMALLEST_TAIL = 1e-290  # does not underflow
 
 def category_findings(protocol, tally, rows):
     """Run every test of reported categories."""
-    return _bit_findings(protocol, tally, rows) if protocol.sends_bits else [_share_finding(protocol, tally)]
+    if protocol.sends_bits:
+        return _bit_findings(protocol, tally, rows)
+    return _number_findings(protocol.randomizer, tally.sums, tally.n_reports)
 
 
-def _share_finding(protocol, tally):
-    """Test the counts of randomised response: every set of s categories has an expected share of at least s q.
+def pair_findings(protocol, tally):
+    """Run every test of the reports of each pair of attributes, and one of how often each pair was chosen."""
+    counts = np.split(tally.sums, protocol.starts[1:-1])
+    sizes = np.array([part.sum() for part in counts])
+    share = 1 / len(counts)
+    findings = [_bit_finding("a pair of attributes", sizes, tally.n_reports, share, share)] if len(counts) > 1 else []
+    for mechanism, part in zip(protocol.randomizer, counts):
+        findings += _number_findings(mechanism, part, int(part.sum()))
+    return findings
+
+
+def _number_findings(mechanism, counts, n_reports):
+    """Test counts of reports that are one number each."""
+    findings = [_share_finding(mechanism, counts, n_reports)]
+    if not mechanism.names_one:
+        near = mechanism.category_counts(counts)
+        findings.append(_bit_finding("a category", near, n_reports, mechanism.p, mechanism.q))
+    return findings
+
+
+def _share_finding(mechanism, counts, n):
+    """Test the counts of reports that are one number: each number has at least the probability of a far one.
 
     Of the sets of one size only the one with the fewest reports is tested. Large counts need no separate test, because
     they imply small counts of the remaining categories.
     """
-    k, n = protocol.n_categories, tally.n_reports
+    k = mechanism.n_counts
     if k == 1:
         return Finding(1.0, "There is only one category.")
     sizes = np.unique(np.geomspace(1, k - 1, _MOST_SIZES).astype(int)) if k > _MOST_SIZES else np.arange(1, k)
-    fewest = np.cumsum(np.sort(tally.sums))[sizes - 1]
-    expected = sizes * protocol.randomizer.q * (1 - 1e-9)
+    fewest = np.cumsum(np.sort(counts))[sizes - 1]
+    expected = sizes * mechanism.far_probability * (1 - 1e-9)
     # A tail that underflows to 0 would outweigh the number of sets, which can exceed the range of floats.
     tail = np.maximum(at_most(fewest, n, expected), _SMALLEST_TAIL)
     log_p = np.log(tail) + log_choose(k, sizes) + math.log(len(sizes))
     place = int(log_p.argmin())
-    reason = (f"{fewest[place]} of {n} reports name one of {sizes[place]} rare categories, and at least "
+    reason = (f"{fewest[place]} of {n} reports have one of {sizes[place]} rare values, and at least "
               f"{n * expected[place]:.1f} are expected for any records.")
     return Finding(float(np.exp(min(log_p[place], 0.0))), reason)
 

@@ -8,10 +8,11 @@ a collection are combined by Bonferroni's correction; their number depends on th
 import math
 from dataclasses import dataclass
 
-from skldp.analysis.report_checks._categories import category_findings
+from skldp.analysis.report_checks._categories import category_findings, pair_findings
 from skldp.analysis.report_checks._values import value_findings
 from skldp.analysis.report_checks._vectors import vector_findings
 from skldp.protocols._category_protocol import CategoryProtocol
+from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._tallies import RecordTally
 from skldp.protocols._values import ValueProtocol
 
@@ -68,4 +69,6 @@ def _findings(protocol, tally, rows):
         return value_findings(protocol, tally, rows)
     if isinstance(protocol, CategoryProtocol):
         return category_findings(protocol, tally, rows)
+    if isinstance(protocol, PairProtocol):
+        return pair_findings(protocol, tally)
     return vector_findings(protocol, tally, rows)

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from skldp.models._base import Model
+from skldp.models.categories._block_likelihood import BlockLikelihood
 from skldp.models.categories._choice import check_likelihood
 from skldp.models.categories._coordinates import FrequencyCoordinates
 from skldp.models.categories._likelihoods import (
@@ -31,6 +32,7 @@ from skldp.protocols._tallies import PairTally, RowTally
 
 _PILOT = 0.5  # concentration for the point of expansion
 _MANY = 64  # categories: matrices of them, and mixing over the concentration, would be slow
+_MOST_SAMPLED = 2048  # categories: chains of more would take minutes
 
 __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
 
@@ -46,7 +48,7 @@ def histogram_model(aggregate, concentration="auto", likelihood="auto"):
         Parameter of the symmetric Dirichlet prior, learned by default.
     likelihood : {"auto", "exact", "counts"}, default="auto"
         "exact" evaluates single reports if the aggregate kept them, "auto" only if that is also cheap, and "counts"
-        never. For randomised response and subsets of size one, counts are exact. The model's attribute
+        never. For randomised response, block designs and subsets of size one, counts are exact. The model's attribute
         ``likelihood`` is the result of the choice.
 
     Returns
@@ -72,6 +74,8 @@ def histogram_model(aggregate, concentration="auto", likelihood="auto"):
 def _likelihood(mechanism, tally, choice):
     if mechanism.names_one:
         return MultinomialLikelihood(mechanism, tally.sums, tally.n_reports)
+    if mechanism.counts_suffice:
+        return BlockLikelihood(mechanism, tally.sums, tally.n_reports)
     if isinstance(tally, RowTally):
         if choice.evaluates(tally.rows.shape[0] * tally.width):
             return RowLikelihood(mechanism, tally)
@@ -134,7 +138,9 @@ class HistogramModel(Model):
 
     @property
     def likelihood(self):
-        """Either "exact", or "counts" if the likelihood of any protocol uses counts alone."""
+        """Either "exact", "counts" if the likelihood of any protocol uses counts alone, or "marginals"."""
+        if self.independent is not None:
+            return "marginals"
         return "counts" if any(isinstance(part, CountLikelihood) for part in self.likelihoods) else "exact"
 
     def constrain(self, theta):
@@ -160,6 +166,33 @@ class HistogramModel(Model):
     def fit_residuals(self, theta):
         """Residuals of the counts of categories, which depend on no parameters; None without reports."""
         return category_residuals(self.likelihoods)
+
+    @property
+    def independent(self):
+        """Function of standard normal coordinates to frequencies, for more than 2,048 categories; else None."""
+        return self._by_marginals if self.n_params > _MOST_SAMPLED else None
+
+    def _by_marginals(self, theta):
+        r"""Return frequencies with the posterior of each category given its own count, whose sum is one.
+
+        The marginal posteriors of all :math:`y_k` are independent, and the sum of a draw is nearly one. It becomes one
+        by changes of :math:`\log y_k` in proportion to its uncertainty, at most 1. Dividing all by the sum would make
+        large frequencies as uncertain as the sum of all others.
+        """
+        logs, slope, _ = self.coordinates(theta)
+        frequencies, uncertainty = np.exp(logs), np.fmin(slope, 1.0)
+        shift = (1 - frequencies.sum(axis=1)) / np.vecdot(frequencies, uncertainty)
+        frequencies *= np.exp(shift[:, None] * uncertainty)
+        return {"frequencies": frequencies / frequencies.sum(axis=1, keepdims=True)}
+
+    @property
+    def report_log_likelihoods(self):
+        """Function of a protocol and theta to the log-likelihoods of single reports, if all are of block designs."""
+        return self._by_report if all(isinstance(part, BlockLikelihood) for part in self.likelihoods) else None
+
+    def _by_report(self, protocol, theta):
+        part = next(part for part in self.likelihoods if part.mechanism == protocol.randomizer)
+        return part.report_log_likelihoods(self.constrain(theta)["frequencies"])
 
     def _value_and_gradient(self, theta, likelihoods):
         logs, slope, by_slope = self.coordinates(theta)

@@ -8,9 +8,11 @@ from skldp._validation._parameters import check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._marginals import Marginals
 
-# The logarithm of a learned concentration is normal, truncated to these ends.
+# The logarithm of a learned concentration is normal, truncated to these ends; the lower one is less for many
+# categories, so that it allows frequencies of a tenth in any number of them.
 _LOG_MEAN, _LOG_SCALE = np.log(0.5), 1.5
 _ENDS = 0.005, 20.0
+_LEAST_TOTAL = 2.0  # of the concentrations of all categories
 _COARSEST, _POINTS_PER_WIDTH = 0.25, 2.0  # of the grid of logarithms
 _PRECISION = 0.05  # of the logarithm of an estimated concentration
 
@@ -22,7 +24,7 @@ class DirichletPrior:
     ----------
     n_categories : int
     concentration : "auto" or float
-        "auto" for :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005 and 20.
+        "auto" for :math:`\log\alpha \sim N(\log\frac12, 1.5^2)` between 0.005, or 2/d if that is less, and 20.
 
     Notes
     -----
@@ -74,7 +76,8 @@ def estimated_concentration(likelihoods):
         prior = -0.5 * ((log - _LOG_MEAN) / _LOG_SCALE) ** 2
         return -prior - Marginals(likelihoods, np.exp(log), fineness=1).log_evidence
 
-    found = minimize_scalar(loss, bounds=np.log(_ENDS), method="bounded", options={"xatol": _PRECISION})
+    ends = _log_ends(likelihoods[0].n_categories)
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": _PRECISION})
     return float(np.exp(found.x))
 
 
@@ -87,11 +90,15 @@ def check_concentration(concentration):
     return check_positive(concentration, "concentration")
 
 
+def _log_ends(n_categories):
+    return np.log([min(_ENDS[0], _LEAST_TOTAL / n_categories), _ENDS[1]])
+
+
 def _grid(n_categories, concentration):
     """Return concentrations, and the logarithms of their weights."""
     if not isinstance(concentration, str):
         return np.array([float(concentration)]), np.zeros(1)
-    low, high = np.log(_ENDS)
+    low, high = _log_ends(n_categories)
     step = min(_COARSEST, 1 / (_POINTS_PER_WIDTH * np.sqrt(n_categories)))
     logs = np.linspace(low, high, int(np.ceil((high - low) / step)) + 1)
     log_weights = -0.5 * ((logs - _LOG_MEAN) / _LOG_SCALE) ** 2

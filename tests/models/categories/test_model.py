@@ -33,7 +33,7 @@ def aggregate_of(mechanism, d, keep_rows, n=400, epsilon=0.7):
 
 
 MODELS = [(mechanism, d, keep_rows) for mechanism in ("subset", "oue", "rr") for d in (2, 3, 7, 35)
-          for keep_rows in (True, False)]
+          for keep_rows in (True, False)] + [("block", d, False) for d in (3, 7, 35, 50)]
 
 
 @pytest.mark.parametrize("mechanism, d, keep_rows", MODELS)
@@ -48,17 +48,17 @@ def test_gradient_matches_finite_differences(mechanism, d, keep_rows):
     np.testing.assert_allclose(gradient, np.transpose(numeric), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("mechanism", ["oue", "subset", "rr"])
+@pytest.mark.parametrize("mechanism", ["oue", "subset", "rr", "block"])
 @pytest.mark.parametrize("d", [2, 3, 4, 6])
 def test_exact_likelihood_is_the_sum_over_categories_for_every_report(mechanism, d):
     protocol = protocol_of(mechanism, d)
     theta = np.random.default_rng(0).dirichlet(np.ones(d), size=3)
-    if mechanism == "rr":
-        reports = np.arange(d)[:, None]
+    if not protocol.sends_bits:
+        reports = np.arange(protocol.randomizer.n_counts)[:, None]
     else:
         reports = np.array(list(itertools.product([0, 1], repeat=d)), dtype=np.uint8)
         reports = reports[protocol.check(reports)]
-    log_prob = np.array([protocol.randomizer.log_prob(reports[:, 0] if mechanism == "rr" else reports,
+    log_prob = np.array([protocol.randomizer.log_prob(reports if protocol.sends_bits else reports[:, 0],
                                                       np.full(len(reports), category)) for category in range(d)])
     brute = np.log(theta @ np.exp(log_prob))
     for row, expected in zip(reports, brute.T):
