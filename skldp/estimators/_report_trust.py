@@ -50,7 +50,7 @@ class ReportTrust:
         check_integer(n_fakes, "n_fakes", 0)
         draws = [start.draws for start in self.posterior_.warm_starts]
         if not all(map(len, draws)):
-            raise NotImplementedError("influence_bound needs the draws of chains, and this posterior is an approximation "
+            raise NotImplementedError("influence_bound needs the draws of chains, and this posterior is approximated "
                                       "without them. Use one attribute of at most 2,048 categories.")
         largest: dict = {}
         for models_of, aggregate in self._changeable():
