@@ -43,8 +43,8 @@ class RoundModel(RegressionModel):
     Notes
     -----
     The likelihood of each round is a ``RoundLikelihood``: score and curvature at the model of that round. At the model
-    that maximises the likelihood of all records the score is zero, whatever the distribution of x is; the distance from
-    it follows from the curvature. All rounds have the same unknown :math:`\Sigma` and m, those of the last round, in
+    that maximises the likelihood of all records the score is zero for any distribution of x; the distance from it
+    follows from the curvature. All rounds have the same unknown :math:`\Sigma` and m, those of the last round, in
     whose coordinates the prior is that of :class:`skldp.RegressionPrior`.
 
     *Ratio of secant to tangent.* A score at distance :math:`\delta` is smaller than curvature times :math:`\delta`
@@ -114,6 +114,7 @@ class RoundModel(RegressionModel):
     def _mode(self, start):
         """Return a point near the mode: the factors barely depend on where exactly it is."""
         def loss(theta):
+            """Return the negative log-density and its gradient."""
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
