@@ -20,7 +20,7 @@ ESTIMATORS = [
     skldp.LDPSGDRegressor(mechanism="sphere", epsilon=4.0, group_size=10, fit_intercept=False),
     skldp.LDPBayesLinearRegression(inference="laplace"),
     skldp.LDPBayesLogisticRegression(inference="laplace"),
-    skldp.LDPBayesLogisticRegression(inference="laplace", n_rounds=1),
+    skldp.LDPBayesLogisticRegression(inference="laplace", n_rounds=2),
     skldp.LDPBayesLogisticRegression(inference="laplace", mechanism="records", fit_intercept=False),
 ]
 TRANSFORMERS = [

@@ -44,16 +44,17 @@ def coefficient_information(prior_std, posterior):
     return np.log2(prior / posterior.std()["coef"])
 
 
-def warn_about_fit(aggregate, posterior, information, names=None, stacklevel=2):
+def warn_about_fit(aggregate, posterior, information, names=None, stacklevel=2, n_reports=None):
     """Warn if records do not suit their public bounds, or if the reports say little about the coefficients.
 
     ``information`` are the bits that the coefficients have gained, and ``stacklevel`` is counted from the caller.
+    ``n_reports`` is the number of reports of all rounds, if the aggregate is that of the first one.
     """
     if aggregate.n_reports == 0:
         return
     for text in scale_doubts(aggregate):
         warnings.warn(text, ScaleWarning, stacklevel=stacklevel + 1)
-    few = information_doubt(aggregate, posterior, information, names)
+    few = information_doubt(aggregate, posterior, information, names, n_reports or aggregate.n_reports)
     if few is not None:
         warnings.warn(few, FewReportsWarning, stacklevel=stacklevel + 1)
 
@@ -190,7 +191,7 @@ def _pooled(estimates):
     return float(weights @ values / weights.sum()), float(1 / math.sqrt(weights.sum()))
 
 
-def information_doubt(aggregate, posterior, information, names=None):
+def information_doubt(aggregate, posterior, information, names, n_reports):
     """Return the message about coefficients whose posterior is nearly the prior, or None."""
     inflation = variance_inflation(posterior.mean()["covariance"])
     least = information.reshape(-1, len(inflation)).min(axis=0)  # over the responses
@@ -198,10 +199,10 @@ def information_doubt(aggregate, posterior, information, names=None):
     sentences = []
     if np.median(information) < LEAST_INFORMATION:
         sentences.append(
-            f"{aggregate.n_reports} reports say little about most coefficients: in the median the posterior is "
+            f"{n_reports} reports say little about most coefficients: in the median the posterior is "
             f"narrower than the prior by {max(np.median(information), 0.0):.1f} bits (information_). About "
-            f"{reports_for_half_width(aggregate, posterior)} reports would halve the widths; a larger epsilon or fewer "
-            "columns also help.")
+            f"{reports_for_half_width(aggregate, posterior, n_reports)} reports would halve the widths; a larger "
+            "epsilon or fewer columns also help.")
     if len(combined):
         explained = 1 - 1 / inflation[combined].max()
         sentences.append(
@@ -223,8 +224,10 @@ def _listed(columns, names):
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def reports_for_half_width(aggregate, posterior):
+def reports_for_half_width(aggregate, posterior, n_reports):
     r"""Return about how many reports would halve the posterior width of the median coefficient.
+
+    There are ``n_reports`` in all rounds, which are taken to be as precise as those of the aggregate.
 
     Notes
     -----
@@ -240,10 +243,11 @@ def reports_for_half_width(aggregate, posterior):
     coef, width_square = np.atleast_2d(mean["coef"]) * unit, (np.atleast_2d(posterior.std()["coef"]) * unit) ** 2
     residual = np.ones(1) if protocol.labels is not None else np.atleast_1d(mean["sigma"] / protocol.y_scale) ** 2
     precision = np.array([_reported_precision(aggregate, covariance, *response) for response in zip(residual, coef)])
+    precision = precision * (n_reports / aggregate.n_reports)
     share = np.minimum(precision * width_square, 1.0)  # of the posterior precision that is due to the reports
-    n_reports = float(np.median(aggregate.n_reports * (1 + 3 / share)))
-    step = 10 ** max(math.floor(math.log10(n_reports)) - 1, 0)  # a power of ten
-    return math.ceil(n_reports / step) * step
+    needed = float(np.median(n_reports * (1 + 3 / share)))
+    step = 10 ** max(math.floor(math.log10(needed)) - 1, 0)  # a power of ten
+    return math.ceil(needed / step) * step
 
 
 def _reported_precision(aggregate, covariance, residual, coef):

@@ -18,6 +18,7 @@ from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mecha
 from skldp.estimators._regression import BaseLDPRegression, predictive_line
 from skldp.estimators._rounds import (
     DEFAULT_ROUNDS,
+    FEW_CLIENTS,
     as_rounds,
     check_number_of_rounds,
     first_of_each_round,
@@ -56,10 +57,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`. A warm start is used with one round only.
     n_rounds : "auto" or int, default="auto"
-        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3, and 1
-        for noisy records. With 1 the coefficients are right for normal records only. :meth:`privatize`,
-        :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer`
-        runs several.
+        Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3; it is 1
+        for fewer than 1,000 clients and for noisy records. With 1 the coefficients are right for normal records only.
+        :meth:`privatize`, :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round;
+        :class:`RoundServer` runs several.
 
     Attributes
     ----------
@@ -190,16 +191,17 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
         return LabelMomentProtocol(**mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT), **domain)
 
-    def _number_of_rounds(self):
+    def _number_of_rounds(self, n_clients=FEW_CLIENTS):
         """Return the number of rounds of a collection."""
         n_rounds, records = check_number_of_rounds(self.n_rounds), isinstance(check_mechanism(self.mechanism), Records)
         if records and n_rounds not in (None, 1):
             raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={n_rounds}. "
                                         'Use another mechanism, or n_rounds=1.')
-        return n_rounds or (1 if records else DEFAULT_ROUNDS)
+        n_rounds = n_rounds or (1 if records or n_clients < FEW_CLIENTS else DEFAULT_ROUNDS)
+        return min(n_rounds, max(n_clients, 1))
 
     def _simulate(self, protocol, X, y, sample_epsilon):
-        n_rounds = min(self._number_of_rounds(), max(len(X), 1))
+        n_rounds = self._number_of_rounds(len(X))
         if n_rounds == 1:
             return super()._simulate(protocol, X, y, sample_epsilon)
         rounds: list = []

@@ -33,7 +33,7 @@ class BaseLDPRegression(BaseLDPEstimator):
 
     def _warn(self):
         warn_about_fit(self.aggregate_, self.posterior_, self.information_["coef"].ravel(),
-                       getattr(self, "feature_names_in_", None), stacklevel=3)
+                       getattr(self, "feature_names_in_", None), stacklevel=3, n_reports=self.n_reports_)
 
     def _rows(self, X, stacklevel):
         """Return the rows of a prediction as an array, and warn of rows that are too long."""

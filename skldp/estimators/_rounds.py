@@ -17,6 +17,7 @@ from skldp.sampling._inference import LaplaceApproximation
 
 FORMAT = "skldp-rounds"
 DEFAULT_ROUNDS = 3
+FEW_CLIENTS = 1000  # below this number a collection has one round by default
 MOST_ROUNDS = 16
 _TYPICAL_SQUARE = 0.5  # mean squared length of x in the coordinates of a later round; longer records get less weight
 _SHARE_OF_ERROR = 0.3  # of a standard error, added to eigenvalues before records are whitened by them

@@ -155,7 +155,7 @@ def test_few_reports_warn_once_with_a_number(name):
     assert [one.category for one in found] == [FewReportsWarning]
     assert "100 reports say little about most coefficients" in str(found[0].message)
     assert found[0].filename == __file__  # at the call of fit
-    assert reports_for_half_width(model.aggregate_, model.posterior_) >= 400
+    assert reports_for_half_width(model.aggregate_, model.posterior_, model.n_reports_) >= 400
 
 
 def test_sampled_posteriors_of_few_reports_warn_too():
@@ -194,7 +194,8 @@ def test_more_reports_mean_more_information():
     few, many = (LDPBayesLinearRegression(epsilon=4.0, **QUICK).fit(X[:n], y[:n]) for n in (6000, 100_000))
     assert (many.information_["coef"] > few.information_["coef"] + 1).all()
     # Four times as many, if the prior is negligible.
-    assert reports_for_half_width(many.aggregate_, many.posterior_) == pytest.approx(400_000, rel=0.25)
+    found = reports_for_half_width(many.aggregate_, many.posterior_, many.n_reports_)
+    assert found == pytest.approx(400_000, rel=0.25)
 
 
 def collinear(n):
@@ -219,7 +220,7 @@ def test_collinear_columns_are_named(inference):
 
 def test_collinear_labels_warn():
     X, y = collinear(200_000)
-    model = LDPBayesLogisticRegression(epsilon=3.0, classes=LABELS, random_state=0)
+    model = LDPBayesLogisticRegression(epsilon=3.0, classes=LABELS, random_state=0, n_rounds=1)
     with pytest.warns(FewReportsWarning, match="column 1 and column 2"):
         model.fit(X, np.random.default_rng(1).random(len(y)) < 1 / (1 + np.exp(-4 * y)))
 
