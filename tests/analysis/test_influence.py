@@ -35,6 +35,7 @@ def test_the_bound_for_randomised_response_is_close(rng):
     np.testing.assert_allclose(bound, 200 * (1 - share) / (20_000 * (p - q)), rtol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skldp.exceptions.ModelMisfitWarning")  # the forged reports are noticed
 def test_the_bound_for_a_mean_is_close(rng):
     model = LDPGaussian(epsilon=1.0, bounds=(-4, 4), inference="laplace", random_state=0)

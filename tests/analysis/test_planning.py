@@ -63,6 +63,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_of_that_size_has_intervals_of_that_width(study):
     estimator, width, parameter, assumptions, records = STUDIES[study]

@@ -97,6 +97,7 @@ def test_well_scaled_columns_do_not_warn_of_the_scale(name):
     assert not messages(caught(lambda: model.fit(X, response(model, y))), ScaleWarning)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_mean_squares_are_unbiased_with_these_standard_errors(name):
     X, y = records(500)
@@ -158,6 +159,7 @@ def test_few_reports_warn_once_with_a_number(name):
     assert reports_for_half_width(model.aggregate_, model.posterior_, model.n_reports_) >= 400
 
 
+@pytest.mark.slow
 def test_sampled_posteriors_of_few_reports_warn_too():
     X, y = records(300)
     with pytest.warns(FewReportsWarning):
@@ -241,6 +243,7 @@ def test_variance_inflation_of_two_columns():
     assert variance_inflation(np.array([[0.3]])) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear, no intercept", "linear, records"])
 def test_planned_variances_of_correlated_columns_are_those_of_simulated_reports(name):
     rng = np.random.default_rng(0)

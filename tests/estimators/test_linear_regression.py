@@ -246,6 +246,7 @@ def test_a_small_mean_scale_narrows_the_intercept(case):
     assert abs(known.intercept_ - plain.intercept_) < 3 * plain.posterior_.std()["intercept"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("case", ["sphere", "inputs"])
 def test_a_learned_mean_scale_is_nearly_as_good_as_a_known_one(case):

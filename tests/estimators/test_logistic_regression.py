@@ -98,6 +98,7 @@ def test_posterior_covers_the_truth_and_has_diagnostics(case):
     assert model.n_features_in_ == 2
 
 
+@pytest.mark.slow
 @both
 def test_laplace_intervals_cover_the_truth_in_most_of_twenty_fits(case):
     """Each fit has its own clients; some 95 % intervals miss their coefficient."""
@@ -342,6 +343,7 @@ def test_a_small_mean_scale_narrows_the_intercept():
     assert (np.abs(known.coef_ - plain.coef_) < 3 * plain.coef_std_).all()
 
 
+@pytest.mark.slow
 def test_a_learned_mean_scale_detects_centred_columns():
     """A learned scale of the means is nearly as good as a known one, and does not shrink means that are not zero."""
     reports = classifier(epsilon=2.0).privatize(X - X.mean(axis=0), Y)

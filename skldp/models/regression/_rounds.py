@@ -216,5 +216,5 @@ def _normal_draws(mean, covariance):
 @lru_cache(maxsize=8)
 def _normals(n_features):
     """Quasi-random standard normal vectors, always the same ones."""
-    points = qmc.Sobol(n_features, scramble=True, rng=np.random.default_rng(0)).random(_N_NORMALS)
-    return ndtri(np.clip(points, 1e-9, 1 - 1e-9))
+    points = qmc.Sobol(n_features, scramble=False).random(_N_NORMALS)
+    return ndtri(points + 0.5 / _N_NORMALS)  # the centres of cells, of which the first begins at 0

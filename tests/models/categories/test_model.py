@@ -150,6 +150,7 @@ def test_pairs_have_the_normal_density_given_the_counts(mechanism, d):
     np.testing.assert_allclose(gradient.T, (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["oue", "subset"])
 @pytest.mark.parametrize("weights", [np.ones(12), 1 / np.arange(1, 13)], ids=["equal", "1/k"])
 def test_pairs_and_counts_lose_little_information(mechanism, weights):

@@ -379,6 +379,7 @@ def test_order_of_columns_by_their_remainder():
     assert order.tolist() == (linalg.lapack.dpstrf(covariance)[1] - 1).tolist()
 
 
+@pytest.mark.slow
 @every_kind
 @with_and_without
 def test_reported_moments_are_unbiased_with_their_information(kind, intercept):

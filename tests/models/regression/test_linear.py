@@ -170,6 +170,7 @@ def test_moment_density_without_noise_is_accurate(intercept, d):
     np.testing.assert_allclose(np.diff(model.log_density(theta)), np.diff(expected), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
