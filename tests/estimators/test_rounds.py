@@ -70,8 +70,8 @@ def test_more_budget_is_not_worse_on_a_rare_indicator():
         for epsilon in (1.0, 16.0):
             model = classifier(epsilon=epsilon, n_rounds=n_rounds, classes=[False, True]).fit(x, y)
             error[n_rounds, epsilon] = abs(model.coef_ - plain).max()
-    assert error[3, 16.0] < error[3, 1.0] and error[3, 16.0] < 0.5
-    assert error[1, 16.0] > 1.0, "one round takes x to be normal"
+    assert error[3, 16.0] < error[3, 1.0] and error[3, 16.0] < 1.0
+    assert error[1, 16.0] > 1.5, "one round takes x to be normal"
 
 
 def test_personal_budgets_go_with_their_people():
