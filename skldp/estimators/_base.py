@@ -25,7 +25,7 @@ from skldp.protocols._base import check_on_invalid, joined
 from skldp.protocols._batches import Batches
 from skldp.sampling._elements import axis_labels
 from skldp.sampling._importance import LARGEST_PARETO_K
-from skldp.sampling._inference import check_inference, warn_if_not_converged
+from skldp.sampling._inference import check_inference, infer, warn_if_not_converged
 from skldp.sampling._posterior import Posterior, stack
 
 
@@ -244,7 +244,7 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
         seeds = [seed] if len(models) == 1 else np.random.SeedSequence(seed).generate_state(len(models)).tolist()
         # The walkers of a model share batched calls, so only whole models run in parallel.
-        jobs = (delayed(inference._infer)(model, part, self.progress, start)
+        jobs = (delayed(infer)(inference, model, part, self.progress, start)
                 for model, part, start in zip(models, seeds, self._starts(protocol, len(models))))
         return stack(Parallel(n_jobs=self.n_jobs)(jobs))
 

@@ -1,7 +1,7 @@
 """Estimator of category frequencies."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from skldp.models.categories._likelihoods import unbiased
 from skldp.models.categories._model import histogram_model
 from skldp.models.categories._prior import check_concentration
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._category_protocol import CategoryProtocol, automatic_mechanism
+from skldp.protocols._category_protocol import AUTOMATIC, CategoryProtocol, automatic_mechanism
 from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._tallies import RowTally
 
@@ -154,10 +154,11 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
     def _protocol_of(self, reports):
         expected = super()._protocol_of(reports)
         found = reports.protocol if isinstance(reports, Aggregate) else None
-        # Where "auto" may choose either of two mechanisms, it accepts aggregates of both.
+        # "auto" may choose either of two mechanisms, and accepts aggregates of both.
         if (self.mechanism == "auto" and isinstance(expected, CategoryProtocol) and isinstance(found, CategoryProtocol)
-                and (expected.mechanism, found.mechanism) == ("block", "subset")):
-            return replace(expected, mechanism="subset", design=None)
+                and found.mechanism in AUTOMATIC - {expected.mechanism}):
+            return CategoryProtocol(epsilon=expected.epsilon, categories=expected.categories,
+                                    mechanism=found.mechanism, n_features=expected.n_features)
         return expected
 
     def _counter(self, protocol, on_invalid):

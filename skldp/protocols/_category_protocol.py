@@ -245,6 +245,9 @@ class CategoryProtocol(Protocol):
         return Tally(len(reports), self.randomizer.counts(self._as_drawn(reports)))
 
 
+AUTOMATIC = {"subset", "block"}  # what automatic_mechanism may return
+
+
 def automatic_mechanism(epsilon, n_categories):
     """Return "subset" up to 1,024 categories, and above it if that has less variance with a report of up to 2 kB.
 

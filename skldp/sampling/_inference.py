@@ -77,8 +77,6 @@ class MCMC(BaseEstimator):
     def _infer(self, model, seed, progress, start):
         """Sample a model: mode, warm-up, then blocks of steps until the stop rule holds."""
         n_warmup = self._warm_up_steps()
-        if model.independent is not None:
-            return independent_posterior(model, seed)
         target = GuardedModel(model)
         approximation = target.approximation()
         seeds = np.random.SeedSequence(seed).spawn(2)
@@ -161,8 +159,6 @@ class LaplaceApproximation(BaseEstimator):
 
     def _infer(self, model, seed, progress, start):
         """Find the mode and draw from the Gaussian approximation there; ``progress`` is ignored."""
-        if model.independent is not None:
-            return independent_posterior(model, seed)
         guarded = GuardedModel(model)
         rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[0])
         start = None if start is None else start.in_coordinates_of(model)
@@ -192,6 +188,13 @@ def check_inference(inference):
         raise InvalidParameterError('inference must be "mcmc", "laplace", or an object MCMC(...) or '
                                     f"LaplaceApproximation(), got {inference!r}.")
     return _INFERENCE[inference]()
+
+
+def infer(inference, model, seed, progress, start):
+    """Return the posterior of a model; one whose parameters are approximated independently needs no chains."""
+    if model.independent is not None:
+        return independent_posterior(model, seed)
+    return inference._infer(model, seed, progress, start)
 
 
 def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
@@ -239,7 +242,7 @@ def sample(model, *, inference="mcmc", seed=None, progress=False, start=None):
     """
     if isinstance(start, Posterior):
         start, = start.warm_starts
-    posterior = check_inference(inference)._infer(model, seed, progress, start)
+    posterior = infer(check_inference(inference), model, seed, progress, start)
     warn_if_not_converged(posterior)
     return posterior
 
