@@ -103,6 +103,7 @@ def each_test(protocol, rows):
     return [*(min(one.p_value, 1.0) for one in findings), _check._combined(findings).p_value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_p_values_are_valid_for_every_data_set(name):
     assert 0 < largest_excess(*TINY[name], each_test) <= 1 + 1e-6

@@ -143,6 +143,7 @@ def test_without_noise_the_posterior_is_close_to_maximum_likelihood(case):
     np.testing.assert_allclose(model.predict_proba(X[:200]), plain.predict_proba(X[:200]), atol=0.03)
 
 
+@pytest.mark.slow
 def test_the_polynomial_link_is_close_to_the_exact_one():
     """Chains use the link; the Gaussian approximation does not."""
     reports = classifier("inputs", epsilon=10.0).privatize(X[:500], Y[:500])

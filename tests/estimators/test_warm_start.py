@@ -30,6 +30,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_warm_start_gives_the_posterior_of_a_cold_one(name, monkeypatch):
     searches = []
@@ -73,6 +74,7 @@ def test_a_fit_with_other_bounds_starts_cold():
     np.testing.assert_array_equal(moved.posterior_.draws["mean"], cold.posterior_.draws["mean"])
 
 
+@pytest.mark.slow
 def test_a_warm_start_with_another_prior_is_correct():
     model = LDPBayesLogisticRegression(epsilon=8.0, classes=[0, 1], random_state=0, warm_start=True, n_rounds=1)
     reports = model.aggregate(model.privatize(X[:1000], LABELS[:1000]))
