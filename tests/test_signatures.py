@@ -18,7 +18,8 @@ METHODS = {f"{base.__module__}.{base.__name__}.{name}": thing
            for public in PUBLIC.values() if inspect.isclass(public)
            for base in inspect.getmro(public) if base.__module__.startswith("skldp")
            for name, thing in vars(base).items()
-           if inspect.isfunction(thing) and not name.startswith("_") and " Parameters\n" in (thing.__doc__ or "")}
+           if inspect.isfunction(thing) and not name.startswith("_")
+           and (inspect.getdoc(thing) or "").find("\nParameters\n---") >= 0}
 # Known wrong docstrings: parameters by public name. Remove an entry after its correction.
 KNOWN: dict[str, set[str]] = {}
 

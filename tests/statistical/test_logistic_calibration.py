@@ -112,7 +112,7 @@ def test_the_default_prior_is_calibrated(epsilon, d, options):
         truth["coef"] = draw_explained_coef(rng, truth["covariance"], 1.25)
         X = rng.multivariate_normal(truth["x_mean"], truth["covariance"], n_clients)
         y = rng.random(n_clients) < expit(X @ truth["coef"] + truth["intercept"])
-        model = build(LDPBayesLogisticRegression, random_state=seed, classes=[False, True],
+        model = build(LDPBayesLogisticRegression, random_state=seed, classes=[False, True], n_rounds=1,
                       **{"epsilon": epsilon, **options}).fit(X, y)
         scores.append(ranks_of(model.posterior_, truth, plausible(model.posterior_.draws).ravel()))
     assert worst_p_value(np.array(scores)) > LEVEL
