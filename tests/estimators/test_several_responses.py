@@ -20,7 +20,9 @@ RNG = np.random.default_rng(0)
 COEF, INTERCEPT = np.array([[0.6, -0.4], [0.0, 3.0], [0.2, 0.2]]), np.array([0.2, 10.0, 0.0])
 SIGMA, CORRELATION = np.array([0.2, 1.0, 0.2]), np.array([[1, 0.6, 0], [0.6, 1, -0.4], [0, -0.4, 1]])
 X = RNG.normal(scale=0.22, size=(6000, 2))
-Y = X @ COEF.T + INTERCEPT + RNG.multivariate_normal(np.zeros(3), np.outer(SIGMA, SIGMA) * CORRELATION, size=len(X))
+# Not multivariate_normal: the signs of its decomposition, hence its draws, differ between processors.
+RESIDUALS = RNG.normal(size=(len(X), 3)) @ np.linalg.cholesky(CORRELATION).T * SIGMA
+Y = X @ COEF.T + INTERCEPT + RESIDUALS
 BOUNDS = [(-1, 1), (5, 15), (-1, 1)]
 
 
