@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from skldp.estimators._linear_regression import LDPBayesLinearRegression
     from skldp.estimators._logistic_regression import LDPBayesLogisticRegression
     from skldp.estimators._mechanisms import Moments, Records
+    from skldp.estimators._poisson_regression import LDPBayesPoissonRegression
     from skldp.estimators._rates import LDPExponential, LDPGeometric, LDPPoisson
     from skldp.estimators._rounds import RoundServer
     from skldp.estimators._values import LDPGaussian
@@ -52,6 +53,7 @@ _MODULES = {
     "GaussianPerturber": "transformers._perturbers",
     "LDPBayesLinearRegression": "estimators._linear_regression",
     "LDPBayesLogisticRegression": "estimators._logistic_regression",
+    "LDPBayesPoissonRegression": "estimators._poisson_regression",
     "LDPDensity": "estimators._density",
     "LDPDistribution": "estimators._distribution",
     "LDPExponential": "estimators._rates",

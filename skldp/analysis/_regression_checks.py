@@ -12,6 +12,7 @@ from skldp.exceptions import FewReportsWarning, ScaleWarning
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._round_protocol import ScoreProtocol
 
 # Mean squares of x and y, as shares of the largest that data_norm and bounds_y allow. If 5 % of the records are
 # clipped, the share is above 0.05.
@@ -26,6 +27,7 @@ LEAST_INFORMATION = 0.75
 # (measured): by the sum, and because the prior learns their scale.
 LARGEST_INFLATION, LEAST_INFORMATION_COLLINEAR = 4.0, 1.5
 LARGEST_FACTOR = 3.0  # norm of a row at prediction, in units of data_norm
+_LEAST_COUNTED = 0.1  # mean weight of a record in a round, which noise can make negative
 _N_DRAWS = 1000  # draws of the covariance over which the prior is averaged
 _N_NAMES = 6  # columns named in a message
 
@@ -167,6 +169,12 @@ def mean_squares(aggregate):
 
 def _mean_squares(protocol, tally):
     n, d, noise = tally.n_reports, protocol.n_features, protocol.randomizer.noise_variance
+    if isinstance(protocol, ScoreProtocol):
+        curvature = protocol.mean_report(tally)[1]
+        _, _, weight, counted = protocol.evaluate(np.zeros((1, d)))
+        size = curvature[0, 0] / protocol.intercept_weight**2 if protocol.has_intercept else weight[0] * counted[0]
+        size = max(size, _LEAST_COUNTED * weight[0])
+        return (np.trace(curvature[-d:, -d:]) / size, math.sqrt(d * noise / n) / size), None
     if isinstance(protocol, LabelRecordProtocol):
         records = protocol.randomizer.decode(tally.reports)[:, :-1]
         return (np.mean(np.vecdot(records, records)) - d * noise, math.sqrt((2 * d * noise + 4) * noise / n)), None
@@ -239,9 +247,12 @@ def reports_for_half_width(aggregate, posterior, n_reports):
     covariance = mean["covariance"] / protocol.data_norm**2
     # With few reports the mean is that of the prior, which includes longer records than data_norm allows.
     covariance *= min(1.0, _well_scaled(d) / np.trace(covariance))
-    unit = protocol.data_norm / np.reshape(1.0 if protocol.labels is not None else protocol.y_scale, (-1, 1))
+    scale, residual = 1.0, np.ones(len(np.atleast_2d(mean["coef"])))
+    if "sigma" in mean:
+        scale = protocol.y_scale
+        residual = np.atleast_1d(mean["sigma"] / scale) ** 2
+    unit = protocol.data_norm / np.reshape(scale, (-1, 1))
     coef, width_square = np.atleast_2d(mean["coef"]) * unit, (np.atleast_2d(posterior.std()["coef"]) * unit) ** 2
-    residual = np.ones(1) if protocol.labels is not None else np.atleast_1d(mean["sigma"] / protocol.y_scale) ** 2
     precision = np.array([_reported_precision(aggregate, covariance, *response) for response in zip(residual, coef)])
     precision = precision * (n_reports / aggregate.n_reports)
     share = np.minimum(precision * width_square, 1.0)  # of the posterior precision that is due to the reports
@@ -252,9 +263,24 @@ def reports_for_half_width(aggregate, posterior, n_reports):
 
 def _reported_precision(aggregate, covariance, residual, coef):
     """Return the precisions of the coefficients of one response that are due to the reports, in public units."""
-    slope = 1.0
-    if aggregate.protocol.labels is not None:
+    slope, protocol = 1.0, aggregate.protocol
+    if isinstance(protocol, ScoreProtocol):
+        return sum(tally.n_reports / _score_variances(part, covariance) for part, tally in aggregate.parts.items()
+                   if tally.n_reports)
+    if protocol.labels is not None:
         # E tanh(u/2) is about (1/2) E u (1 + pi Var(u) / 8)^(-1/2): the least-squares coefficients are that multiple.
         slope = 0.5 / math.sqrt(1 + math.pi / 8 * coef @ covariance @ coef)
     return sum(tally.n_reports / coefficient_variances(part, covariance, residual, slope * coef)
                for part, tally in aggregate.parts.items() if tally.n_reports) * slope**2
+
+
+def _score_variances(protocol, covariance):
+    """Return the variances of coefficients from the score of one report, in public units.
+
+    The error of the score enters through the inverse of its derivative, that of the model of the round at the origin.
+    """
+    response, inverse = protocol.response, np.linalg.inv(covariance)
+    slope = np.trace(response.curvature(protocol.lines[:, 0][None])[0]) / response.n_lines
+    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
+    variances = np.vecdot(inverse, inverse) * noise / slope**2 + response.dispersion / slope * np.diag(inverse)
+    return variances * np.sum(response.rows(np.eye(response.n_lines))[0] ** 2)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array
 from skldp._validation._parameters import plain_number
 from skldp.analysis._planning import plan_coefficient
 from skldp.estimators._mechanisms import LINEAR_CONSTANT, Records, check_mechanism
-from skldp.estimators._regression import BaseLDPRegression, predictive_line
+from skldp.estimators._regression import BaseLDPRegression, draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._linear import LinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
@@ -179,7 +179,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
 
     def _describe(self, posterior, models, aggregate):
         mean, posterior = posterior.mean(), self._informed(models[0], posterior)
-        lines = [predictive_line(draws) for draws in _draws_by_response(posterior.draws)]
+        lines = [predictive_line(draws) for draws in draws_by_line(posterior.draws)]
         shape = mean["sigma"].shape
         return {
             "predictive_coef_": np.reshape([line.coef for line in lines], mean["coef"].shape),
@@ -225,7 +225,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             return mean
         lines = np.column_stack([np.atleast_2d(self.predictive_coef_), np.atleast_1d(self.predictive_intercept_)])
         std = [_predictive_std(rows, draws, line)
-               for draws, line in zip(_draws_by_response(self.posterior_.draws), lines)]
+               for draws, line in zip(draws_by_line(self.posterior_.draws), lines)]
         return mean, np.transpose(std).reshape(mean.shape)
 
     def __sklearn_tags__(self):
@@ -234,14 +234,6 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _draws_by_response(draws):
-    """Return the draws of each response, as if there was no other."""
-    if draws["sigma"].ndim == 2:
-        return [draws]
-    return [{name: values[:, :, place] if name in ("coef", "intercept", "sigma") else values
-             for name, values in draws.items()} for place in range(draws["sigma"].shape[2])]
 
 
 def _predictive_std(rows, draws, line):

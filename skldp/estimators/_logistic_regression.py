@@ -6,34 +6,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skldp._validation._parameters import sampling_seed
-from skldp.estimators._budgets import check_budgets
 from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism
-from skldp.estimators._regression import BaseLDPRegression, predictive_line
-from skldp.estimators._rounds import (
-    DEFAULT_ROUNDS,
-    FEW_CLIENTS,
-    as_rounds,
-    check_number_of_rounds,
-    first_of_each_round,
-    next_protocol,
-)
+from skldp.estimators._round_regression import BaseLDPRoundRegression
+from skldp.estimators._rounds import check_number_of_rounds
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
-from skldp.models.regression._rounds import RoundModel
-from skldp.privacy._spending import one_call
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
+from skldp.protocols._round_protocol import RoundProtocol
 
 
-class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
+class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     r"""Binary classification from one noisy report of each client, in one or several rounds.
 
     Parameters
@@ -161,9 +151,6 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         if self.classes is not None and kind == "continuous":
             return y, None  # labels such as 0.5 and 1.5 are valid if they are in the public classes
         check_classification_targets(y)
-        if kind != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}. "
-                             "Give y two labels.")
         return y, None if self.classes is not None else self._classes_of(y)
 
     def _classes_of(self, y):
@@ -174,7 +161,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         if len(classes) < 2:
             raise ValueError(
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one "
-                f"class: {classes[0]!r}. Pass classes= with both labels."
+                f"class: {classes[0]!r}. Pass classes= with all labels."
             )
         return classes
 
@@ -182,86 +169,43 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         classes = labels if self.classes is None else self.classes
         if classes is None:
             raise InvalidParameterError("classes must be given, because a protocol is public and contains its labels. "
-                                        "Pass classes= with the two labels to the estimator.")
+                                        "Pass classes= with all labels to the estimator.")
         mechanism = check_mechanism(self.mechanism)
         domain: dict[str, Any] = {
             "epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm, "classes": classes,
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
-        return LabelMomentProtocol(**mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT), **domain)
+        options = mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT)
+        if np.ndim(classes) == 1 and len(classes) > 2:  # moments of more labels are score and curvature at zero
+            return RoundProtocol(mechanism=options["mechanism"], intercept_weight=options["intercept_weight"], **domain)
+        return LabelMomentProtocol(**options, **domain)
 
-    def _number_of_rounds(self, n_clients=FEW_CLIENTS):
-        """Return the number of rounds of a collection."""
-        n_rounds, records = check_number_of_rounds(self.n_rounds), isinstance(check_mechanism(self.mechanism), Records)
-        if records and n_rounds not in (None, 1):
-            raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={n_rounds}. "
-                                        'Use another mechanism, or n_rounds=1.')
-        n_rounds = n_rounds or (1 if records or n_clients < FEW_CLIENTS else DEFAULT_ROUNDS)
-        return min(n_rounds, max(n_clients, 1))
-
-    def _simulate(self, protocol, X, y, sample_epsilon):
-        n_rounds = self._number_of_rounds(len(X))
-        if n_rounds == 1:
-            return super()._simulate(protocol, X, y, sample_epsilon)
-        rounds: list = []
-        budgets = None if sample_epsilon is None else check_budgets(sample_epsilon, len(X))
-        order = np.random.default_rng(sampling_seed(self.random_state)).permutation(len(X))
-        with one_call():
-            for rows in np.split(order, first_of_each_round(len(X), n_rounds)):  # each person takes part once
-                own = None if budgets is None else budgets[rows]
-                published = next_protocol(rounds, self.prior, protocol)
-                rounds += super()._simulate(published, X[rows], y[rows], own)
-        return tuple(rounds)
-
-    def _rounds_of(self, reports, on_invalid):
-        rounds = as_rounds(reports)
-        if rounds is None:
-            return super()._rounds_of(reports, on_invalid)
-        self._check_aggregate(rounds[0])
-        return tuple(rounds)
-
-    def _changeable(self):
-        if len(self.rounds_) == 1:
-            return super()._changeable()
-        model = self._models(*(aggregate for _, aggregate in self.rounds_))[0]
-        return [(lambda changed, place=place: [model.with_round(place, changed)], aggregate)
-                for place, (_, aggregate) in enumerate(self.rounds_)]
-
-    def _starts(self, protocol, n_models):
-        # Later rounds have coordinates of their own, in which the last chains have no meaning.
-        return super()._starts(protocol, n_models) if self._number_of_rounds() == 1 else (None,) * n_models
+    def _default_rounds(self, n_clients):
+        if not isinstance(check_mechanism(self.mechanism), Records):
+            return super()._default_rounds(n_clients)
+        if check_number_of_rounds(self.n_rounds) not in (None, 1):
+            raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={self.n_rounds}. "
+                                        "Use another mechanism, or n_rounds=1.")
+        return 1
 
     def _models(self, *rounds):
-        if len(rounds) > 1:
-            return [RoundModel(list(rounds), self.prior)]
         aggregate, mechanism = rounds[0], check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
             return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
-        return [LogisticMomentModel(aggregate, self.prior)]
+        if len(rounds) == 1 and isinstance(aggregate.protocol, LabelMomentProtocol):
+            return [LogisticMomentModel(aggregate, self.prior)]
+        return super()._models(*rounds)
 
     def _describe(self, posterior, models, *rounds):
-        posterior = self._informed(models[0], posterior)
-        mean, line = posterior.mean(), predictive_line(posterior.draws)
-        certainty = 1.0
-        if len(rounds) == 1:
-            # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-            certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
-        return {
-            "predictive_coef_": certainty * line.coef[None, :],
-            "predictive_intercept_": np.atleast_1d(certainty * line.intercept),
-            "coef_": mean["coef"][None, :],
-            "coef_std_": posterior.std()["coef"][None, :],
-            "intercept_": np.atleast_1d(mean.get("intercept", 0.0)),
-            "covariance_": mean["covariance"],
-            "information_": {"coef": posterior.information["coef"][None, :]},
-            "posterior_": posterior,
-            "classes_": np.array(rounds[0].protocol.classes),
-            "rounds_": [(aggregate.protocol, aggregate) for aggregate in rounds],
-        }
+        return {**super()._describe(posterior, models, *rounds), "classes_": np.array(rounds[0].protocol.classes)}
+
+    def _certainty(self, line, rounds):
+        # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
+        return 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8) if len(rounds) == 1 else 1.0
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the log-odds of the second class.
+        """Return the log-odds of the second of two classes, or the score of each of several.
 
         Parameters
         ----------
@@ -270,16 +214,18 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            ``X @ predictive_coef_[0] + predictive_intercept_[0]``, positive for the second of ``classes_``.
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            ``X @ predictive_coef_.T + predictive_intercept_``. For two classes it is positive for the second of
+            ``classes_``; for more, the largest entry is that of the predicted class.
         """
-        return self._log_odds(X)
+        return self._scores(X)
 
-    def _log_odds(self, X):
-        return self._rows(X, stacklevel=3) @ self.predictive_coef_[0] + self.predictive_intercept_[0]
+    def _scores(self, X):
+        scores = self._rows(X, stacklevel=3) @ self.predictive_coef_.T + self.predictive_intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the probabilities of both classes.
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
@@ -288,14 +234,14 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        odds = self._log_odds(X)
-        return np.column_stack([expit(-odds), expit(odds)])
+        scores = self._scores(X)
+        return np.column_stack([expit(-scores), expit(scores)]) if scores.ndim == 1 else softmax(scores, axis=1)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predict the labels with the larger probability.
+        """Predict the labels with the largest probability.
 
         Parameters
         ----------
@@ -306,12 +252,11 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRegression):
         -------
         ndarray of shape (n_samples,)
         """
-        positive = self._log_odds(X) > 0
-        return self.classes_[positive.astype(int)]
+        scores = self._scores(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         # scikit-learn's checks use too few samples for a good score.
         tags.classifier_tags.poor_score = True
         return tags

@@ -52,6 +52,14 @@ class Line:
     left: float
 
 
+def draws_by_line(draws):
+    """Return the draws of each line of several responses or labels, as if there was no other."""
+    if draws["coef"].ndim == 3:
+        return [draws]
+    return [{name: values[:, :, place] if name in ("coef", "intercept", "sigma") else values
+             for name, values in draws.items()} for place in range(draws["coef"].shape[2])]
+
+
 def predictive_line(draws):
     r"""Return the best linear prediction of :math:`\alpha + \theta^Tx` for a new x.
 

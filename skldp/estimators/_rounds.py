@@ -1,18 +1,19 @@
 """Collection of a regression in rounds: the server, and the model that it publishes for each round."""
 
 import json
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from skldp._validation._parameters import check_integer
-from skldp.estimators._regression import predictive_line
+from skldp.estimators._regression import draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.models.regression._round_likelihood import frame_of
+from skldp.models.regression._round_likelihood import Frame, frame_of
 from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import VERSION, check_format, parse
-from skldp.protocols._round_protocol import RoundProtocol
+from skldp.protocols._round_protocol import RoundProtocol, ScoreProtocol
 from skldp.sampling._inference import LaplaceApproximation
 
 FORMAT = "skldp-rounds"
@@ -34,8 +35,8 @@ class RoundServer:
 
     Parameters
     ----------
-    estimator : LDPBayesLogisticRegression
-        Its parameters describe the collection; it needs ``classes``.
+    estimator : LDPBayesLogisticRegression or LDPBayesPoissonRegression
+        Its parameters describe the collection; a logistic regression needs ``classes``.
     n_features : int
         Number of columns of a record.
 
@@ -134,7 +135,7 @@ class RoundServer:
 
         Returns
         -------
-        LDPBayesLogisticRegression
+        LDPBayesLogisticRegression or LDPBayesPoissonRegression
         """
         return self.estimator.fit_reports(self.rounds)
 
@@ -156,7 +157,7 @@ class RoundServer:
 
         Parameters
         ----------
-        estimator : LDPBayesLogisticRegression
+        estimator : LDPBayesLogisticRegression or LDPBayesPoissonRegression
             With the parameters of the collection.
         text : str
             What :meth:`to_json` returned.
@@ -193,7 +194,7 @@ def next_protocol(rounds, prior, first):
     model = RoundModel(rounds, prior)
     posterior = LaplaceApproximation()._infer(model, 0, False, None)
     d, unit, frame = first.n_features, first.data_norm, frame_of(rounds[-1].protocol)
-    line, mean = predictive_line(posterior.draws), posterior.mean()
+    lines, mean = [predictive_line(draws) for draws in draws_by_line(posterior.draws)], posterior.mean()
     centre = mean["x_mean"] / unit if "x_mean" in mean else np.zeros(d)
     covariance = frame.transform @ mean["covariance"] @ frame.transform.T / unit**2
     values, vectors = np.linalg.eigh(covariance)
@@ -201,13 +202,15 @@ def next_protocol(rounds, prior, first):
     whitened = np.maximum(values, 0.0) + least
     scales = np.sqrt(_TYPICAL_SQUARE / np.sum(np.maximum(values, 0.0) / whitened) / whitened)
     transform = (vectors * scales) @ vectors.T @ frame.transform
-    public = np.append(line.intercept, line.coef * unit)
-    coef = np.linalg.solve(transform.T, public[1:])
-    theta = np.append(public[0] + public[1:] @ centre, coef)
+    public = model.response.lines(np.array([[line.intercept, *(line.coef * unit)] for line in lines]))
+    theta = Frame(transform, centre, public).moved(public)
+    options = {name: tuple(value.ravel().tolist())
+               for name, value in (("theta", theta), ("centre", centre), ("transform", transform))}
+    if isinstance(first, ScoreProtocol):
+        return replace(first, **options)
     return RoundProtocol(
         epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=unit, n_features=d, schema=first.schema,
-        classes=first.classes, mechanism=first.mechanism, intercept_weight=first.intercept_weight,
-        theta=tuple(theta.tolist()), centre=tuple(centre.tolist()), transform=tuple(transform.ravel().tolist()))
+        classes=first.classes, mechanism=first.mechanism, intercept_weight=first.intercept_weight, **options)
 
 
 def first_of_each_round(n_clients, n_rounds):

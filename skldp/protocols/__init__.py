@@ -12,7 +12,7 @@ from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._report_files import load_reports, save_reports
-from skldp.protocols._round_protocol import RoundProtocol
+from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
 from skldp.protocols._sampled_values import SampledValueProtocol
 from skldp.protocols._values import ValueProtocol
 
@@ -30,6 +30,7 @@ __all__ = [
     "PairProtocol",
     "Protocol",
     "RecordProtocol",
+    "CountRoundProtocol",
     "RoundProtocol",
     "SampledValueProtocol",
     "ValueProtocol",

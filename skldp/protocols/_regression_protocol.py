@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -170,9 +170,13 @@ class BoundedProtocol(RegressionProtocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledProtocol(RegressionProtocol):
-    """Protocol for a response that is one of two public labels, encoded as -1 and 1."""
+    """Protocol for a response that is one of some public labels, encoded as -1 and 1 if there are two.
+
+    More labels are encoded as equally spaced numbers from -1 to 1.
+    """
 
     classes: tuple = (0, 1)
+    most_classes: ClassVar[int] = 2
 
     def _check_domain(self):
         self._check_vector()
@@ -181,17 +185,18 @@ class LabelledProtocol(RegressionProtocol):
             known = check_list(self.classes)
         except InvalidParameterError as error:
             raise InvalidParameterError(str(error).replace("categories", "classes")) from None
-        if len(known) != 2:
-            raise InvalidParameterError(f"classes must be two public labels, got {list(self.classes)!r}.")
-        object.__setattr__(self, "classes", _two_labels(known.tolist()))
+        if not 2 <= len(known) <= self.most_classes:
+            number = "two" if self.most_classes == 2 else "at least two"
+            raise InvalidParameterError(f"classes must be {number} public labels, got {list(self.classes)!r}.")
+        object.__setattr__(self, "classes", _sorted_labels(known.tolist()))
 
     @property
     def labels(self) -> tuple:
-        """The two public labels."""
+        """The public labels."""
         return self.classes
 
     def _numbers(self, y):
-        return np.array([-1.0, 1.0, np.nan])[category_codes(y, check_list(self.classes))]
+        return np.append(np.linspace(-1.0, 1.0, len(self.classes)), np.nan)[category_codes(y, check_list(self.classes))]
 
     def _refuse_unknown(self, X, y):
         if np.isnan(y).any():
@@ -218,11 +223,11 @@ def n_pairs(bounds):
     return len(bounds) if isinstance(bounds[0], tuple) else 1
 
 
-def _two_labels(labels):
-    """Return two strings, or two finite numbers, sorted, as plain values that JSON can hold."""
+def _sorted_labels(labels):
+    """Return strings, or finite numbers, sorted, as plain values that JSON can hold."""
     labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     strings = all(isinstance(label, str) for label in labels)
     numbers = all(isinstance(label, (bool, int, float)) and math.isfinite(label) for label in labels)
     if not strings and not numbers:
-        raise InvalidParameterError(f"classes must be two strings or two finite numbers, got {labels!r}.")
+        raise InvalidParameterError(f"classes must all be strings or all be finite numbers, got {labels!r}.")
     return tuple(sorted(labels))

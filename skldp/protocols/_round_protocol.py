@@ -1,86 +1,55 @@
-"""Protocol of a later round: score and curvature of each client's log-likelihood at a public model."""
+"""Protocols of a round: score and curvature of each client's log-likelihood at a public model."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
 
-from skldp._validation._limits import MAX_ENTRIES
-from skldp._validation._parameters import check_choice, check_length, check_real
+from skldp._validation._door import as_floats
+from skldp._validation._limits import MAX_CLASSES, MAX_ENTRIES, MAX_FEATURES
+from skldp._validation._parameters import check_choice, check_integer, check_length, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import clip_to_unit_ball
+from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._sensitivity import check_nonnegative, score_radius
 from skldp.protocols._possible_sums import column_sums
-from skldp.protocols._regression_protocol import LabelledProtocol
+from skldp.protocols._regression_protocol import LabelledProtocol, RegressionProtocol
+from skldp.protocols._responses import Counts, Response, labels_of
 from skldp.protocols._tallies import Tally
 from skldp.protocols._vector_reports import MECHANISMS, possible_vector_sums, vector_directions, vector_effects
 
-_LARGEST_PREDICTION = 1e3  # log-odds of a hostile model are clipped to this; probabilities are 0 and 1 far below it
+MOST_COUNTS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundProtocol(LabelledProtocol):
-    r"""Each client sends the score and curvature of its own log-likelihood at the model that it received.
-
-    Parameters
-    ----------
-    theta : tuple of float, default=(0, 0)
-        The public model: intercept and coefficients of the log-odds, for x in public units, in the coordinates below.
-    centre : tuple of float, default=(0,)
-        Public vector that is subtracted from x in public units; zero without an intercept.
-    transform : tuple of float, default=(1,)
-        Public matrix by which the difference is multiplied, row after row.
-    intercept_weight : float, default=0.3
-        Weight :math:`\kappa` of the constant; 0 omits it.
-    mechanism : {"sphere", "gaussian"}, default="sphere"
-        How the vector is randomised.
-    epsilon, delta, data_norm, classes, n_features, schema
-        As in :class:`LabelMomentProtocol`.
-
-    Notes
-    -----
-    With :math:`x' = A(x/R - c)`, :math:`\tilde x = (\kappa, x')`, :math:`u = \theta_0 + \theta^Tx'`,
-    :math:`p = 1/(1 + e^{-u})`, :math:`r = y - p` for a label y of 0 or 1 and :math:`w = p(1 - p)`, a client sends
-
-    .. math:: v\,(r\tilde x,\ w\,\mathrm{svec}\,\tilde x\tilde x^T)
-
-    with the weight v of :func:`skldp.privacy.score_radius`, which makes it at most :math:`\rho` long. The vector is
-    then clipped to this length in integers and randomised, so that each report is private against a server that chooses
-    its models freely. Since v does not depend on the label, the mean of :math:`vr\tilde x` is zero at the true model
-    **for any distribution of x**.
-
-    Asking a person in two rounds spends its budget twice: each round has its own people.
-
-    Examples
-    --------
-    >>> from skldp.protocols import Protocol, RoundProtocol
-    >>> protocol = RoundProtocol(epsilon=1.0, theta=(-1.0, 2.0, 0.5), centre=(0.0, 0.0),
-    ...                          transform=(1.0, 0.0, 0.0, 1.0), n_features=2)
-    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.3, 0.4], 1)
-    >>> report.shape, protocol.check(report)
-    ((1, 10), array([ True]))
-    """
+class ScoreProtocol(RegressionProtocol):
+    """Base class of the protocols of a round, for any response."""
 
     mechanism: str = "sphere"
-    theta: tuple = (0.0, 0.0)
-    centre: tuple = (0.0,)
-    transform: tuple = (1.0,)
+    theta: tuple = ()
+    centre: tuple = ()
+    transform: tuple = ()
     intercept_weight: float = 0.3
 
-    def __post_init__(self):
-        self._check_domain()
+    @property
+    @abstractmethod
+    def response(self) -> Response:
+        """The response: its mean and curvature given linear predictors."""
+
+    def _check_model(self):
         weight = check_nonnegative(self.intercept_weight, "intercept_weight")
         object.__setattr__(self, "intercept_weight", weight)
-        d = self.n_features
+        d, q = self.n_features, self.response.n_lines
         if self._n_entries > MAX_ENTRIES:
             raise InvalidParameterError(f"n_features={d} means a report of {self._n_entries} entries, and it may have "
                                         f"{MAX_ENTRIES}. Send fewer features.")
-        for name, size in (("theta", d + 1), ("centre", d), ("transform", d * d)):
+        for name, size in (("theta", q * (d + 1)), ("centre", d), ("transform", d * d)):
             object.__setattr__(self, name, _numbers(getattr(self, name), name, size))
-        if not weight and (any(self.centre) or self.theta[0]):
-            raise InvalidParameterError("Without an intercept, centre and the first entry of theta must be zero.")
+        if not weight and (any(self.centre) or self.lines[:, 0].any()):
+            raise InvalidParameterError("Without an intercept, centre and the first entries of theta must be zero.")
         randomizer = self.randomizer  # an impossible budget raises here, not on the first client
         object.__setattr__(self, "epsilon", randomizer.epsilon)
         object.__setattr__(self, "delta", randomizer.delta)
@@ -92,12 +61,34 @@ class RoundProtocol(LabelledProtocol):
 
     @property
     def order(self) -> int:
-        """Length of the vector (constant, x): the number of entries of the score."""
+        """Length of the vector (constant, x): the number of entries of the score of one predictor."""
         return self.n_features + self.has_intercept
 
     @property
+    def lines(self) -> np.ndarray:
+        """The public model: a row (intercept, coefficients) for each predictor, shape (q, d + 1)."""
+        shape = self.response.n_lines, self.n_features + 1
+        return np.reshape(self.theta, shape) if self.theta else np.zeros(shape)
+
+    @property
+    def frame(self) -> tuple[np.ndarray, np.ndarray]:
+        """Public transform and centre of x."""
+        d = self.n_features
+        return (np.reshape(self.transform, (d, d)) if self.transform else np.eye(d),
+                np.array(self.centre) if self.centre else np.zeros(d))
+
+    @property
+    def _n_score(self):
+        return self.response.n_lines * self.order
+
+    @property
     def _n_entries(self):
-        return self.order + self.order * (self.order + 1) // 2
+        return self._n_score + self.order * (self.order + 1) // 2
+
+    @property
+    def radius(self) -> float:
+        """Largest length of the vector that is randomised."""
+        return score_radius(self.intercept_weight, self.response.radius)
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -115,14 +106,18 @@ class RoundProtocol(LabelledProtocol):
     def randomizer(self):
         """Mechanism that randomises score and curvature."""
         construct = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        return construct(epsilon=self.epsilon, delta=self.delta, norm=score_radius(self.intercept_weight),
-                         n_features=self._n_entries)
+        return construct(epsilon=self.epsilon, delta=self.delta, norm=self.radius, n_features=self._n_entries)
 
     def _features_of(self, width):
-        return self.n_features  # the model has this number of features
+        if self.theta or self.centre or self.transform:
+            return self.n_features  # the model has this number of features
+        n_features = 1
+        while n_features < min(width, MAX_FEATURES) and self._replace(n_features=n_features).width < width:
+            n_features += 1
+        return n_features
 
     def mean_report(self, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unbiased mean score, shape (order,), and the mean curvature, shape (order, order).
+        """Return the unbiased mean score, shape (q, order), and the mean curvature, shape (order, order).
 
         Parameters
         ----------
@@ -136,8 +131,8 @@ class RoundProtocol(LabelledProtocol):
         mean = self.randomizer.decode((tally.sums / max(tally.n_reports, 1)).astype(float)[None])[0]
         curvature = np.empty((self.order, self.order))
         rows, columns = self.places
-        curvature[rows, columns] = curvature[columns, rows] = mean[self.order:] / self._isometry
-        return mean[:self.order], curvature
+        curvature[rows, columns] = curvature[columns, rows] = mean[self._n_score:] / self._isometry
+        return mean[:self._n_score].reshape(-1, self.order), curvature
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
@@ -149,26 +144,40 @@ class RoundProtocol(LabelledProtocol):
 
     def _scaled(self, X, y, source):
         """Score and curvature of each record, which the mechanism clips."""
-        rows = super()._scaled(X, y, source)
         with np.errstate(all="ignore"):
-            x = clip_to_unit_ball(rows[:, :-1].copy(), 1.0)
-            return np.nan_to_num(self._score_and_curvature(x, rows[:, -1] > 0), posinf=0.0, neginf=0.0)
+            x = clip_to_unit_ball(X / self.data_norm, 1.0)
+            codes = self.response.codes(self._response(y, source))
+            return np.nan_to_num(self._score_and_curvature(x, codes), posinf=0.0, neginf=0.0)
 
-    def _score_and_curvature(self, x, positive):
-        """Weighted score and curvature, shape (n, order + order (order + 1) / 2), for x in public units."""
-        theta, d = np.array(self.theta), self.n_features
-        x = (x - np.array(self.centre)) @ np.reshape(self.transform, (d, d)).T
-        u = np.clip(theta[0] + x @ theta[1:], -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
-        extended = x
-        if self.has_intercept:
-            extended = np.column_stack([np.full(len(x), self.intercept_weight), x])
-        p, square = expit(u), np.vecdot(extended, extended)
-        curvature = p * expit(-u)
-        largest = np.sqrt(np.maximum(p, 1 - p) ** 2 * square + (curvature * square) ** 2)
-        weight = np.minimum(1.0, score_radius(self.intercept_weight) / largest)
+    def _score_and_curvature(self, x, codes):
+        """Weighted score and curvature, shape (n, q order + order (order + 1) / 2), for x in public units."""
+        extended, mean, curvature, weight = self.evaluate(x)
         rows, columns = self.places
         products = extended[:, rows] * extended[:, columns] * self._isometry
-        return np.hstack([(weight * (positive - p))[:, None] * extended, (weight * curvature)[:, None] * products])
+        score = (weight[:, None] * (codes - mean))[:, :, None] * extended[:, None, :]
+        return np.hstack([score.reshape(len(x), -1), (weight * curvature)[:, None] * products])
+
+    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return (constant, x) in the coordinates of the model, mean response, curvature, and weight of records.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Records in public units.
+
+        Returns
+        -------
+        extended, mean, curvature, weight : ndarray
+            Of shapes (n, order), (n, q), (n,) and (n,).
+        """
+        transform, centre = self.frame
+        x, lines = (x - centre) @ transform.T, self.lines
+        u = lines[:, 0] + x @ lines[:, 1:].T
+        extended = np.column_stack([np.full(len(x), self.intercept_weight), x]) if self.has_intercept else x
+        mean, square = self.response.mean(u), np.vecdot(extended, extended)
+        curvature = self.response.weight(u, mean)
+        largest = np.sqrt(self.response.largest_residual(mean) ** 2 * square + (curvature * square) ** 2)
+        return extended, mean, curvature, np.minimum(1.0, self.radius / largest)
 
     def _possible(self, tally):
         well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
@@ -178,11 +187,140 @@ class RoundProtocol(LabelledProtocol):
         return Tally(len(reports), column_sums(reports))
 
 
+@dataclass(frozen=True, kw_only=True)
+class RoundProtocol(LabelledProtocol, ScoreProtocol):
+    r"""Each client sends the score and curvature of the log-likelihood of its label at the model that it received.
+
+    Parameters
+    ----------
+    theta : tuple of float, default=()
+        The public model: intercept and coefficients of each predictor, for x in public units, in the coordinates below.
+        Two labels have one predictor, the log-odds; K labels have K - 1. Empty for the model zero.
+    centre : tuple of float, default=()
+        Public vector that is subtracted from x in public units; zero without an intercept. Empty for zero.
+    transform : tuple of float, default=()
+        Public matrix by which the difference is multiplied, row after row. Empty for the identity.
+    intercept_weight : float, default=0.3
+        Weight :math:`\kappa` of the constant; 0 omits it.
+    mechanism : {"sphere", "gaussian"}, default="sphere"
+        How the vector is randomised.
+    classes : tuple, default=(0, 1)
+        The public labels, two or more, which are sorted. Any other label is replaced by one of them at random.
+    epsilon, delta, data_norm, n_features, schema
+        As in :class:`LabelMomentProtocol`.
+
+    Notes
+    -----
+    With :math:`x' = A(x/R - c)`, :math:`\tilde x = (\kappa, x')` and the predictors
+    :math:`u_i = \theta_{i0} + \theta_i^Tx'`, label k has the probability :math:`p_k \propto \exp(t_k^Tu)`, where
+    :math:`t_k` is a vertex of a regular simplex with edges of length 1 (-1/2 and 1/2 for two labels). A client with
+    label k sends
+
+    .. math:: v\,(r\tilde x^T,\ w\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad r = t_k - \sum_jp_jt_j, \qquad
+              w = \frac14\,\frac{1 - \sum_jp_j^2}{1 - 1/K}
+
+    with the weight v of :func:`skldp.privacy.score_radius`, which makes it at most :math:`\rho` long; for two labels w
+    is p(1 - p). The vector is then clipped to this length in integers and randomised, so that each report is private
+    against a server that chooses its models freely. Since v does not depend on the label, the mean of
+    :math:`vr\tilde x^T` is zero at the true model **for any distribution of x**.
+
+    Asking a person in two rounds spends its budget twice: each round has its own people.
+
+    Examples
+    --------
+    >>> from skldp.protocols import Protocol, RoundProtocol
+    >>> protocol = RoundProtocol(epsilon=1.0, theta=(-1.0, 2.0, 0.5), n_features=2)
+    >>> report = Protocol.from_json(protocol.to_json()).privatize([0.3, 0.4], 1)
+    >>> report.shape, protocol.check(report)
+    ((1, 10), array([ True]))
+    >>> RoundProtocol(epsilon=1.0, classes=("a", "b", "c"), n_features=2).privatize([0.3, 0.4], "b").shape
+    (1, 13)
+    """
+
+    most_classes: ClassVar[int] = MAX_CLASSES
+
+    def __post_init__(self):
+        self._check_domain()
+        self._check_model()
+
+    @property
+    def response(self) -> Response:
+        """The labels."""
+        return labels_of(len(self.classes))
+
+    def _response(self, y, source):
+        """Numbers of the labels."""
+        numbers = np.rint((y + 1) / 2 * (len(self.classes) - 1))
+        return replace_unknown(np.where(np.isnan(y), -1, numbers).astype(np.int64), len(self.classes), source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRoundProtocol(ScoreProtocol):
+    r"""Each client sends the score and curvature of its count at the model that it received.
+
+    Parameters
+    ----------
+    bounds_y : tuple of (0, int), default=(0, 20)
+        Zero, and the largest count b that is told apart: larger ones are clipped to it.
+    theta, centre, transform, intercept_weight, mechanism
+        As in :class:`RoundProtocol`; the one predictor is the logarithm of the rate.
+    epsilon, delta, data_norm, n_features, schema
+        As in :class:`LabelMomentProtocol`.
+
+    Notes
+    -----
+    With :math:`x'` and :math:`\tilde x` as in :class:`RoundProtocol` and the rate
+    :math:`\lambda = \exp(\theta_0 + \theta^Tx')`, a client with count y sends
+
+    .. math:: v\,(r\tilde x,\ w\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad
+              r = \frac{\min(y, b) - E\min(Y, b)}b, \qquad w = \frac{\lambda P(Y < b)}b,
+
+    where Y is a Poisson variable of rate :math:`\lambda`, and w is the derivative of the mean: clipping is part of the
+    model. The mean of :math:`vr\tilde x` is zero at the true model for any distribution of x.
+
+    Examples
+    --------
+    >>> from skldp.protocols import CountRoundProtocol
+    >>> protocol = CountRoundProtocol(epsilon=1.0, bounds_y=(0, 10), n_features=2)
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]], [3, 25]).shape
+    (2, 10)
+    """
+
+    bounds_y: tuple = (0, 20)
+
+    def __post_init__(self):
+        self._check_vector()
+        object.__setattr__(self, "bounds_y", _check_counts(self.bounds_y))
+        self._check_model()
+
+    @cached_property
+    def response(self) -> Response:
+        """The clipped count."""
+        return Counts(self.bounds_y[1])
+
+    def _numbers(self, y):
+        return as_floats(y)
+
+    def _response(self, y, source):
+        upper = self.bounds_y[1]
+        return np.nan_to_num(np.clip(y, 0, upper) / upper, nan=0.5)  # a missing count is the middle of the bounds
+
+
+def _check_counts(bounds: Any) -> tuple:
+    """Return the pair (0, b) with an integer b."""
+    if not isinstance(bounds, (list, tuple, np.ndarray)) or len(bounds) != 2 or check_real(bounds[0], "bounds_y") != 0:
+        raise InvalidParameterError(f"bounds_y must be a pair (0, b), where b is the largest count; got {bounds!r}.")
+    upper = check_real(bounds[1], "bounds_y")
+    if not upper.is_integer():
+        raise InvalidParameterError(f"bounds_y must end with a whole number, got {bounds!r}.")
+    return 0, check_integer(int(upper), "the upper end of bounds_y", 1, MOST_COUNTS)
+
+
 def _numbers(values, name, size):
-    """Return a tuple of finite floats of a given length, or raise an error."""
+    """Return a tuple of finite floats of a given length, or an empty one, or raise an error."""
     check_length(values, name, MAX_ENTRIES)
-    if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != size:
-        raise InvalidParameterError(f"{name} must be a list of {size} numbers. "
+    if not isinstance(values, (list, tuple, np.ndarray)) or len(values) not in (0, size):
+        raise InvalidParameterError(f"{name} must be a list of {size} numbers, or empty. "
                                     "Use the protocol as the server published it.")
     numbers = tuple(check_real(value, f"each entry of {name}") + 0.0 for value in values)  # -0.0 becomes 0.0
     if not all(map(math.isfinite, numbers)):

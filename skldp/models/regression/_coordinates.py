@@ -74,8 +74,8 @@ class RegressionCoordinates:
         Estimated moments of (x, y), on which nothing but the choice of coordinates depends.
     slope : float, default=1.0
         Approximate ratio of the covariance of x and y to :math:`\Sigma\theta`, if y is not linear.
-    centre : float or None, default=None
-        Estimate :math:`\mu` of :math:`\alpha + \theta^Tm`; by default the reported mean of y.
+    centre : float, array-like of float or None, default=None
+        Estimate :math:`\mu` of :math:`\alpha + \theta^Tm` of each response; by default the reported mean of y.
     stretch : Stretch or None, default=None
         Map of the coefficients below, if y is not linear.
     offsets : list of ndarray of shape (d,), or None, default=None
@@ -124,8 +124,9 @@ class RegressionCoordinates:
         self.n_features = d = len(reported.mean) - len(every)
         self.x_mean = _clip(reported.mean[:d], reported.mean_information)
         offsets = [None] * len(every) if offsets is None else offsets
-        self.lines = [LineCoordinates(one, reported, d + place, slope, centre, stretch, offset)
-                      for place, (one, offset) in enumerate(zip(every, offsets))]
+        centres = [None] * len(every) if centre is None else np.broadcast_to(centre, len(every)).tolist()
+        self.lines = [LineCoordinates(one, reported, d + place, slope, own, stretch, offset)
+                      for place, (one, own, offset) in enumerate(zip(every, centres, offsets))]
         covariance, k = reported.covariance[:d, :d], len(every)
         self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), self.priors.lkj_eta,
                                             pivot_order(covariance))

@@ -8,7 +8,7 @@ from skldp.models.regression._prior import DefaultScales, check_regression_prior
 from skldp.models.regression._sigmoid import tanh_means
 from skldp.models.regression._stretch import Stretch
 
-_DEFAULTS = DefaultScales(explained=1.25, coef=2.5, intercept=2.5)
+LOGISTIC_SCALES = DefaultScales(explained=1.25, coef=2.5, intercept=2.5)
 _ROUNDS = 20
 _MOST_EXPLAINED = 0.785  # of the largest variance of y, that of a line without error
 
@@ -42,7 +42,8 @@ def logistic_coordinates(protocol, has_intercept, prior, reported, moments_alone
 
 def logistic_priors(prior, protocol):
     """Return the :class:`Priors` of a logistic model in public units."""
-    return priors_in_public_units(check_regression_prior(prior), _DEFAULTS, protocol.n_features, protocol.data_norm)
+    prior = check_regression_prior(prior)
+    return priors_in_public_units(prior, LOGISTIC_SCALES, protocol.n_features, protocol.data_norm)
 
 
 def _stretch(reported, slope, limit):

@@ -1,6 +1,7 @@
 """Likelihood of the reports of one round: mean score and curvature at a public model."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,74 +11,94 @@ from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
 from skldp.models.regression._reported import ReportedMoments
 from skldp.protocols._moment_protocol import LabelMomentProtocol
-from skldp.protocols._round_protocol import RoundProtocol
+from skldp.protocols._responses import Response, labels_of
+from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
 
-LARGEST_CURVATURE = 0.25  # of the log-likelihood of a label, with respect to the log-odds
-_LEAST_WEIGHT = 0.02  # of the reported mean curvature, which noise can make negative
+_LEAST_WEIGHT = 0.01  # of the mean curvature, as a share of the largest
+_WEIGHT_ERROR = 0.5  # of the mean curvature for normal x, in standard deviations of the curvature of a record
+_LONGEST_STEP = 3.0  # root mean square change of the predictors up to which the mean curvature follows them
+_PATH = tuple(zip((np.polynomial.legendre.leggauss(4)[0] + 1) / 2, np.polynomial.legendre.leggauss(4)[1] / 2))
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Coordinates of one round: the vector A (x - c) for x in public units, and the model of the round in them."""
+    """Coordinates of one round: the vector A (x - c) for x in public units, and the model of the round in them.
+
+    Models have a row (intercept, coefficients) for each predictor, shape (q, d + 1).
+    """
 
     transform: np.ndarray
     centre: np.ndarray
-    theta: np.ndarray
+    lines: np.ndarray
 
-    def moved(self, theta):
-        """Return intercept and coefficients in this frame, for those in public units."""
-        coef = np.linalg.solve(self.transform.T, theta[1:])
-        return np.append(theta[0] + theta[1:] @ self.centre, coef)
+    def moved(self, lines):
+        """Return a model in this frame, for one in public units."""
+        coef = np.linalg.solve(self.transform.T, lines[:, 1:].T).T
+        return np.column_stack([lines[:, 0] + lines[:, 1:] @ self.centre, coef])
 
-    def in_public_units(self, theta):
-        """Return intercept and coefficients in public units, for those in this frame."""
-        coef = theta[1:] @ self.transform
-        return np.append(theta[0] - coef @ self.centre, coef)
+    def in_public_units(self, lines):
+        """Return a model in public units, for one in this frame."""
+        coef = lines[:, 1:] @ self.transform
+        return np.column_stack([lines[:, 0] - coef @ self.centre, coef])
+
+    def predictors(self, lines, x):
+        """Return the predictors of x in public units, shape (n, q), by a model in this frame."""
+        return lines[:, 0] + (x - self.centre) @ self.transform.T @ lines[:, 1:].T
 
 
 @dataclass(frozen=True)
 class Reported:
     """Unbiased means of one cohort of a round, and the variances of the noise of one report.
 
-    ``curvature_noise`` is the variance of a diagonal entry; entries beside the diagonal have half of it.
+    ``score`` has shape (q, order). ``curvature_noise`` is the variance of a diagonal entry; entries beside the diagonal
+    have half of it. ``evaluate`` maps records in public units to (constant, x) in the frame, mean response, curvature
+    and weight, as that of :class:`skldp.protocols.RoundProtocol`.
     """
 
     frame: Frame
+    response: Response
     intercept_weight: float
     score: np.ndarray
     curvature: np.ndarray
     score_noise: float
     curvature_noise: float
+    evaluate: Callable
 
 
-def _first_round(protocol, tally):
+def _moments(protocol, tally):
     """Moments of labels -1 and 1 are score and curvature at the model zero, where every label has probability 1/2."""
     mechanism = protocol.randomizer
     moments = mechanism.matrix(protocol.mean_moments(tally))
-    noise, w = max(mechanism.noise_variance, LEAST_NOISE), mechanism.y_weight
-    score, curvature = moments[:-1, -1] / (2 * w), moments[:-1, :-1] / 4
-    frame, kappa = _first_frame(protocol), mechanism.intercept_weight
-    return Reported(frame, kappa, score, curvature, noise / (8 * w**2), noise / 16)
+    noise, w, kappa = max(mechanism.noise_variance, LEAST_NOISE), mechanism.y_weight, mechanism.intercept_weight
+
+    def evaluate(x):
+        """Return the parts of a record at the model zero."""
+        extended = np.column_stack([np.full(len(x), kappa), x]) if kappa else x
+        return extended, np.zeros((len(x), 1)), np.full(len(x), 0.25), np.ones(len(x))
+
+    return Reported(frame_of(protocol), labels_of(2), kappa, moments[None, :-1, -1] / (2 * w), moments[:-1, :-1] / 4,
+                    noise / (8 * w**2), noise / 16, evaluate)
 
 
-def _first_frame(protocol):
+def _moment_frame(protocol):
     d = protocol.n_features
-    return Frame(np.eye(d), np.zeros(d), np.zeros(d + 1))
+    return Frame(np.eye(d), np.zeros(d), np.zeros((1, d + 1)))
 
 
-def _later_frame(protocol):
-    d = protocol.n_features
-    return Frame(np.reshape(protocol.transform, (d, d)), np.array(protocol.centre), np.array(protocol.theta))
+def _score_frame(protocol):
+    return Frame(*protocol.frame, protocol.lines)
 
 
-def _later_round(protocol, tally):
+def _score(protocol, tally):
     score, curvature = protocol.mean_report(tally)
     noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    return Reported(_later_frame(protocol), protocol.intercept_weight, score, curvature, noise, noise)
+    return Reported(frame_of(protocol), protocol.response, protocol.intercept_weight, score, curvature, noise, noise,
+                    protocol.evaluate)
 
 
-_FRAMES: dict[type, Any] = {LabelMomentProtocol: _first_frame, RoundProtocol: _later_frame}
-_REPORTED: dict[type, Any] = {LabelMomentProtocol: _first_round, RoundProtocol: _later_round}
+_FRAMES: dict[type, Any] = {LabelMomentProtocol: _moment_frame, RoundProtocol: _score_frame,
+                            CountRoundProtocol: _score_frame}
+_REPORTED: dict[type, Any] = {LabelMomentProtocol: _moments, RoundProtocol: _score, CountRoundProtocol: _score}
 
 
 def frame_of(protocol):
@@ -86,40 +107,81 @@ def frame_of(protocol):
 
 
 class RoundLikelihood:
-    r"""Normal log-likelihood of the mean score and curvature of a round, linear in the distance from its model.
+    r"""Normal log-likelihood of the mean score and curvature of a round, linear in the distance from a model.
 
     Notes
     -----
-    With the model :math:`(\alpha_k, \theta_k)` of the round, :math:`\delta = \theta - \theta_k`, the weighted mean m
-    and covariance :math:`\Sigma` of x, in which a record counts by its curvature, and W the mean curvature, the
-    expected curvature and score are
+    A record counts by the curvature w that it reports. With the weighted mean m and covariance :math:`\Sigma` of x and
+    the mean curvature W, the expected curvature is
 
-    .. math:: W\begin{pmatrix}\kappa^2 & \kappa m^T\\ \kappa m & \Sigma + mm^T\end{pmatrix}, \qquad
-              \phi W\begin{pmatrix}\kappa l\\ ml + \Sigma\delta\end{pmatrix}, \qquad l = \alpha - \alpha_k + \delta^Tm.
+    .. math:: W\begin{pmatrix}\kappa^2 & \kappa m^T\\ \kappa m & \Sigma + mm^T\end{pmatrix}.
 
-    The first is exact, and so is the second at :math:`\delta = 0`, for any distribution of x. The factor :math:`\phi`
-    is the ratio of secant to tangent for normal x, see :class:`RoundModel`. The variance of the score is that of the
-    noise, plus the curvature (the information equality), plus the error of the linear relation, a share of the squared
-    length of what it predicts. All three are fixed at a pilot estimate, as is W.
+    This is exact in the last round, whose weights define m and :math:`\Sigma`. Earlier rounds weigh records in another
+    way: the difference, that of normal x, is subtracted from the reported curvature.
+
+    The score is expanded at a model :math:`(\alpha_0, \theta_0)`. That of the round is best. In a round whose model has
+    no coefficients, one without coefficients that has the reported mean response is closer to the truth. With
+    :math:`\delta_j = \theta_j - \theta_{0j}`, :math:`l_j = \alpha_j - \alpha_{0j} + \delta_j^Tm` and predictors i, j,
+
+    .. math:: E g_i = \sum_jT_{ij}\,W\begin{pmatrix}\kappa l_j\\ ml_j + \Sigma\delta_j\end{pmatrix}
+              + b_iW\begin{pmatrix}\kappa\\ m\end{pmatrix}.
+
+    b is the difference of the mean response between the model of the expansion and that of the round, divided by w;
+    zero if they are the same. The blocks of T turn the reported curvature, that of one number w, into the mean curvature of
+    all predictors on the way from the model of the expansion to the parameters,
+
+    .. math:: T = E\left[v\int_0^1\mu'(u_0 + s(u - u_0))\,ds \otimes \tilde x\tilde x^T\right]
+              \left(I \otimes E[vw\,\tilde x\tilde x^T]\right)^{-1},
+
+    with which the relation is exact. T is that of normal x and of a pilot estimate of u, and has an error for others.
+    It is the identity for one predictor if the pilot estimate is the model of the round, for any distribution of x. The
+    variance of the score is that of the noise, plus that of the responses, plus the error of the relation, a share of
+    the squared length of what it predicts. All of this is fixed at the pilot estimate, as is W.
     """
 
     def __init__(self, protocol, tally):
         self.protocol = protocol
         self.reported_means = reported = _REPORTED[type(protocol)](protocol, tally)
-        self.n_reports, self.frame, self.kappa = tally.n_reports, reported.frame, reported.intercept_weight
+        self.response, self.n_reports, self.frame = reported.response, tally.n_reports, reported.frame
+        self.kappa = kappa = reported.intercept_weight
         values, vectors = np.linalg.eigh(reported.curvature)
         self.positive = (vectors * np.maximum(values, 0.0)) @ vectors.T  # the curvature without negative eigenvalues
-        self.weight = LARGEST_CURVATURE  # W, unless the constant tells it
-        if self.kappa:
-            self.weight = max(reported.curvature[0, 0] / self.kappa**2, _LEAST_WEIGHT)
-        self.ratio = 1.0  # phi
-        order = len(reported.score)
+        largest = self.response.largest_curvature
+        self.weight = largest  # W, until estimate_weight
+        self.origin = self.frame.lines  # the model of the expansion
+        q = self.response.n_lines
+        self.mix, self.base, self.secant = np.eye(q), np.zeros(q), np.eye(reported.score.size)
+        self.scale, self.shift_of_curvature = self.weight, np.zeros_like(reported.curvature)
+        order = len(reported.curvature)
         # E (w |x|^2)^2 is at most the largest w |x|^2 times its mean, and the noise is spread over all entries.
-        longest = LARGEST_CURVATURE * (1 + self.kappa**2)
+        longest = largest * (1 + kappa**2)
         spread = max(longest * np.trace(self.positive) - np.sum(reported.curvature**2), 0.0) / (order * (order + 1) / 2)
         self.curvature_variance = (reported.curvature_noise + spread) / self.n_reports
-        self.variance = (reported.score_noise * np.eye(order) + self.positive) / self.n_reports
-        self.precision = np.linalg.inv(self.variance)
+        self.curvature_error = np.sqrt(2 * order * self.curvature_variance)  # of an eigenvalue of the curvature
+        self.weight_error = 0.0
+        self._set_errors(np.zeros_like(reported.score), 0.0, 0.0)
+
+    def estimate_weight(self, x):
+        """Set W: the mean over normal draws of x in public units, and the reported one, weighted by their precisions.
+
+        For normal x the first has no error. For others it is taken to be a share of the standard deviation, which is
+        zero at the model without coefficients, where all records count the same.
+        """
+        _, _, curvature, weight = self.reported_means.evaluate(x)
+        counts = weight * curvature
+        self.weight = max(float(np.mean(counts)), _LEAST_WEIGHT * self.response.largest_curvature)
+        variance, share = (_WEIGHT_ERROR * np.std(counts)) ** 2, 0.0
+        if self.kappa and variance:
+            share = variance / (variance + self.curvature_variance / self.kappa**4)
+            found = max(self.reported_means.curvature[0, 0], 0.0) / self.kappa**2
+            self.weight += share * (found - self.weight)
+        self.weight_error, self.scale = np.sqrt((1 - share) * variance), self.weight
+
+    def mean_response(self):
+        """Return the estimated mean of the code of a response in a round whose model has no coefficients."""
+        _, mean, curvature, _ = self.reported_means.evaluate(np.zeros((1, len(self.frame.centre))))
+        counted = self.weight / curvature[0]  # mean of v
+        return mean[0] + self.reported_means.score[:, 0] / (self.kappa * counted)
 
     def place(self, frame):
         """Set the frame of the model's coordinates, from which points are mapped to the frame of the round."""
@@ -127,16 +189,64 @@ class RoundLikelihood:
         self.shift = self.frame.transform @ (frame.centre - self.frame.centre)
         self.inverse = np.linalg.inv(self.map)
 
-    def calibrate(self, theta, ratio, weight, score_error, curvature_error):
-        """Set the factor and the errors of the linear relation at a pilot estimate, in public units."""
-        self.ratio = ratio
-        if not self.kappa:
-            self.weight = weight
-        delta = self.frame.moved(theta) - self.frame.theta
-        delta = np.append(delta[0] / self.kappa, delta[1:]) if self.kappa else delta[1:]
-        explained = delta @ self.positive @ delta
-        distance = min(1.0, np.sqrt(explained / self.weight))  # root mean square change of the log-odds
-        self.error = (score_error * distance) ** 2 * explained * self.positive / len(delta)
+    def counts(self, x):
+        """Return how much records count, v w, for x in public units."""
+        _, _, curvature, weight = self.reported_means.evaluate(x)
+        return weight * curvature
+
+    def calibrate(self, lines, x, last, score_error, curvature_error):
+        """Set the relation of score and distance, and its errors, at a pilot estimate and draws of x in public units.
+
+        Parameters
+        ----------
+        lines : ndarray of shape (q, d + 1)
+            The pilot estimate in public units.
+        x : ndarray of shape (n, d)
+            Normal draws of x in public units.
+        last : RoundLikelihood
+            That of the last round, by whose curvature records count in m and Sigma.
+        score_error, curvature_error : float
+            Errors of the relation and of the curvature, as shares of their sizes, where predictors change by 1 or more.
+        """
+        pilot = self.frame.moved(lines)
+        extended, mean, curvature, weight = self.reported_means.evaluate(x)
+        counts, square = weight * curvature, np.vecdot(extended, extended)
+        at = self.frame.predictors(self.origin, x)
+        step = self.frame.predictors(pilot, x) - at
+        step *= min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2)), 1e-12))
+        slopes = sum(share * self.response.curvature(at + place * step) for place, share in _PATH)
+        self.mix = np.tensordot(weight * square, slopes, 1) / max(counts @ square, 1e-12)
+        self.base = weight @ (self.response.mean(at) - mean) / max(counts.sum(), 1e-12)  # b
+        weighted = extended * weight[:, None]
+        last_counts, self.scale = last.counts(x), last.weight  # W of the last round
+        second = (extended * last_counts[:, None]).T @ extended / len(x)
+        ratio = self.weight / self.scale
+        self.shift_of_curvature = (extended * (counts - ratio * last_counts)[:, None]).T @ extended / len(x)
+        blocks = np.einsum("nij,na,nb->iajb", slopes, weighted, extended, optimize=True) / len(x)
+        # Directions that the reports do not tell have the mean ratio of all others.
+        unit = self.curvature_error * np.eye(len(second))
+        blocks += np.einsum("ij,ab->iajb", ratio * self.mix, unit)
+        solved = np.linalg.solve(second + unit, blocks.reshape(-1, len(second)).T)
+        self.secant = solved.T.reshape(self.secant.shape)  # T
+        self._set_errors(self._extended(pilot - self.origin), score_error, curvature_error)
+
+    def _extended(self, lines):
+        """Return the vectors that (kappa, x) is multiplied by, for rows (intercept, coefficients)."""
+        return np.column_stack([lines[:, 0] / self.kappa, lines[:, 1:]]) if self.kappa else lines[:, 1:]
+
+    def _set_errors(self, change, score_error, curvature_error):
+        by_entry = np.kron(self.mix, self.positive)
+        explained = change.ravel() @ by_entry @ change.ravel()
+        moved = np.sqrt(np.sum(change * (change @ self.positive)) / self.weight)  # root mean square of the predictors
+        distance = min(1.0, moved)
+        own = self.reported_means.score_noise * np.eye(len(by_entry)) + self.response.dispersion * by_entry
+        self.variance = own / self.n_reports
+        self.error = (score_error * distance) ** 2 * explained * by_entry / len(by_entry)
+        if self.kappa:  # the curvature tells W Sigma, but the part of the score that is due to l depends on W alone
+            mean = self.reported_means.curvature[0] / self.weight / self.kappa
+            along = (change @ mean)[:, None] * mean
+            along = self.weight_error * self.scale / self.weight * self.secant @ along.ravel()
+            self.error += np.outer(along, along)
         self.precision = np.linalg.inv(self.variance + self.error)
         size = np.mean(np.diag(self.positive)[int(self.kappa > 0):])
         self.spread = self.curvature_variance + (curvature_error * distance * size) ** 2
@@ -152,47 +262,58 @@ class RoundLikelihood:
         return part
 
     def reported(self, n_features):
-        """Return estimated moments of x and of the distance from the model, which choose coordinates."""
-        means, weight, d, kappa = self.reported_means, self.weight, n_features, self.kappa
-        first, slope = int(kappa > 0), self.weight * self.ratio
-        mean = np.zeros(d + 1)
+        """Return estimated moments of x and of the distance from the expansion's model, to choose coordinates."""
+        means, weight, d, kappa, q = self.reported_means, self.weight, n_features, self.kappa, self.response.n_lines
+        first, score, mean, second = int(kappa > 0), means.score, np.zeros(d + q), np.eye(d + q)
         if kappa:
-            mean = np.append(means.curvature[0, 1:] / (kappa * weight), means.score[0] / (kappa * slope))
-        second = np.eye(d + 1)
+            score = score - np.outer(self.base, means.curvature[0] / kappa)
+        inverse = np.linalg.inv(self.scale * self.secant)
+        score = (inverse @ score.ravel()).reshape(score.shape)
+        if kappa:
+            mean = np.append(means.curvature[0, 1:] / (kappa * weight), score[:, 0] / kappa)
         second[:d, :d] = means.curvature[first:, first:] / weight
-        second[:d, d] = second[d, :d] = means.score[first:] / slope
-        variances = np.diag(self.variance)
-        information = float(slope**2 / np.mean(variances[first:]))
-        return ReportedMoments(mean, second, information, (slope * kappa) ** 2 / variances[0],
-                               2 * (weight * kappa) ** 2 / self.curvature_variance)
+        second[:d, d:] = score[:, first:].T
+        second[d:, :d] = score[:, first:]
+        variances = np.diag(inverse @ self.variance @ inverse.T).reshape(q, -1)
+        return ReportedMoments(mean, second, float(1 / np.mean(variances[:, first:])),
+                               float(kappa**2 / np.mean(variances[:, 0])),
+                               2 * (weight * kappa) ** 2 / self.curvature_variance, n_responses=q)
 
     def value_and_gradients(self, covariance, x_mean, intercept, coef):
-        """Return the log-likelihood, and its derivatives with respect to the arguments, in the model's frame."""
-        means, kappa, weight, slope = self.reported_means, self.kappa, self.weight, self.weight * self.ratio
-        to_round, shift, first = self.map, self.shift, int(self.kappa > 0)
+        """Return the log-likelihood, and its derivatives with respect to the arguments, in the model's frame.
+
+        Shapes are (n, d, d), (n, d), (n, q) and (n, q, d).
+        """
+        means, kappa, weight, first = self.reported_means, self.kappa, self.weight, int(self.kappa > 0)
+        to_round, shift, base, curvature = self.map, self.shift, self.base[:, None], self.reported_means.curvature
+        curvature = curvature - self.shift_of_curvature
         sigma, m = to_round @ covariance @ to_round.T, x_mean @ to_round.T + shift
         moved = coef @ self.inverse
-        delta = moved - self.frame.theta[1:]
-        line = intercept - moved @ shift - self.frame.theta[0] + np.vecdot(delta, m)  # l
-        expected = slope * (m * line[:, None] + matvec(sigma, delta))
-        square = means.curvature[first:, first:] - weight * (sigma + m[:, :, None] * m[:, None, :])
+        delta = moved - self.origin[:, 1:]
+        line = intercept - moved @ shift - self.origin[:, 0] + matvec(delta, m)  # l
+        change, constant = line[:, :, None] * m[:, None, :] + delta @ sigma, m[:, None, :]
+        square = curvature[first:, first:] - weight * (sigma + m[:, :, None] * m[:, None, :])
         value = -0.5 / self.spread * np.sum(square**2, axis=(1, 2))
         by_square = weight / self.spread * square
         by_mean = 2 * matvec(by_square, m)
         if kappa:
-            expected = np.column_stack([kappa * slope * line, expected])
-            linear = means.curvature[0, 1:] - weight * kappa * m
+            change = np.concatenate([kappa * line[:, :, None], change], axis=2)
+            constant = weight * np.concatenate([np.full((len(m), 1, 1), kappa), constant], axis=2)
+            constant += self.shift_of_curvature[0] / kappa
+            linear = curvature[0, 1:] - weight * kappa * m
             value -= np.vecdot(linear, linear) / self.spread
             by_mean += 2 * weight * kappa / self.spread * linear
-        residual = means.score - expected
+        expected = self.scale * change.reshape(len(m), -1) @ self.secant.T + (base * constant).reshape(len(m), -1)
+        residual = means.score.ravel() - expected
         solved = residual @ self.precision
         value -= 0.5 * np.vecdot(residual, solved)
-        along = solved[:, first:]
-        by_line = slope * np.vecdot(along, m)  # d l
+        by_change = self.scale * (solved @ self.secant).reshape(change.shape)
+        along = by_change[:, :, first:]
+        by_line = matvec(along, m)
         if kappa:
-            by_line += slope * kappa * solved[:, 0]
-        by_mean += by_line[:, None] * delta + slope * line[:, None] * along  # d m
-        by_moved = by_line[:, None] * m + slope * matvec(sigma, along)  # d theta
-        by_covariance = by_square + slope * along[:, :, None] * delta[:, None, :]  # d Sigma
-        by_coef = (by_moved - by_line[:, None] * shift) @ self.inverse.T
-        return value, to_round.T @ by_covariance @ to_round, by_mean @ to_round, by_line, by_coef
+            by_line += kappa * by_change[:, :, 0]
+        by_covariance = by_square + along.swapaxes(1, 2) @ delta  # d Sigma
+        by_mean += matvec(delta.swapaxes(1, 2), by_line) + matvec(along.swapaxes(1, 2), line)  # d m
+        by_mean += weight * np.sum(base * solved.reshape(change.shape)[:, :, first:], axis=1)
+        by_delta = along @ sigma + by_line[:, :, None] * (m[:, None, :] - shift)
+        return value, to_round.T @ by_covariance @ to_round, by_mean @ to_round, by_line, by_delta @ self.inverse.T

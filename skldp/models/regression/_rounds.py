@@ -1,42 +1,46 @@
-"""Log-density of a logistic regression, given the reports of several rounds."""
+"""Log-density of a regression of labels or counts, given the reports of several rounds."""
 
 import copy
 from functools import lru_cache
 
 import numpy as np
 from scipy import optimize
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import RegressionCoordinates
-from skldp.models.regression._logistic_coordinates import logistic_priors
+from skldp.models.regression._logistic_coordinates import LOGISTIC_SCALES
+from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
 from skldp.protocols._moment_protocol import LabelMomentProtocol
-from skldp.protocols._round_protocol import RoundProtocol
+from skldp.protocols._responses import Counts, Labels, labels_of
+from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
 
 __all__ = ["RoundModel"]
 
 # Errors of the linear relation between score and distance, and of the curvature of earlier rounds, as shares of their
-# sizes, where the log-odds change by 1 or more; in proportion below.
-SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
-_LEAST_RATIO, _LARGEST_RATIO = 0.2, 1.5
+# sizes, where the predictors change by 1 or more; in proportion below.
+SCORE_ERROR, CURVATURE_ERROR = 0.15, 0.3
 _CALIBRATIONS = 3
 _STEPS = 100  # of each search for the mode
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 1024
+_LATER = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol, CountRoundProtocol: CountRoundProtocol}
+_SCALES = {Labels: LOGISTIC_SCALES, Counts: DefaultScales(explained=0.75, coef=2.5, intercept=3.0)}
 
 
 class RoundModel(RegressionModel):
-    r"""Logistic regression from several rounds: coefficients and intercept, for any distribution of x.
+    r"""Regression of labels or counts from several rounds: coefficients and intercept, for any distribution of x.
 
     Parameters
     ----------
     rounds : list of Aggregate
-        Reports of each round: of :class:`skldp.protocols.LabelMomentProtocol` in the first, and of
-        :class:`skldp.protocols.RoundProtocol` in the others.
+        Reports of each round: of :class:`skldp.protocols.RoundProtocol`, or of
+        :class:`skldp.protocols.CountRoundProtocol`. The first one of two labels may also be of
+        :class:`skldp.protocols.LabelMomentProtocol`.
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the parameters.
 
@@ -45,19 +49,21 @@ class RoundModel(RegressionModel):
     The likelihood of each round is a ``RoundLikelihood``: score and curvature at the model of that round. At the model
     that maximises the likelihood of all records the score is zero for any distribution of x; the distance from it
     follows from the curvature. All rounds have the same unknown :math:`\Sigma` and m, those of the last round, in
-    whose coordinates the prior is that of :class:`skldp.RegressionPrior`.
+    whose coordinates the prior is that of :class:`skldp.RegressionPrior`. Predictors have independent priors: those of
+    K labels are the coordinates of the K scores in a basis in which the log-odds of any two labels have the same prior
+    as the log-odds of two labels.
 
-    *Ratio of secant to tangent.* A score at distance :math:`\delta` is smaller than curvature times :math:`\delta`
-    where probabilities approach 0 or 1. The factor :math:`\phi` is that of normal x with the mean and covariance of the
-    first round, by quasi-Monte Carlo, at the mode; mode and factor are found in turn. For other distributions of x it
-    has an error, for which the score has an additional variance.
+    *Secants.* A score at distance :math:`\delta` is not curvature times :math:`\delta`, because the curvature changes
+    on the way, and records count by another curvature in each round. Both are taken from normal x with the mean and
+    covariance of the first round, in the unit ball, by quasi-Monte Carlo, at the mode; mode and mean curvature are
+    found in turn. For other distributions of x they have an error, for which the score has an additional variance.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skldp.models import RoundModel
-    >>> from skldp.protocols import LabelMomentProtocol
-    >>> protocol = LabelMomentProtocol(epsilon=1.0, n_features=2)
+    >>> from skldp.protocols import RoundProtocol
+    >>> protocol = RoundProtocol(epsilon=1.0, n_features=2)
     >>> model = RoundModel([protocol.aggregate(protocol.privatize(np.zeros((100, 2)), np.zeros(100)))])
     >>> value, gradient = model.gradient(np.full((5, model.n_params), 0.1))
     >>> value.shape, gradient.shape
@@ -70,39 +76,58 @@ class RoundModel(RegressionModel):
         by_round = [[RoundLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
                     for aggregate in rounds]
         self.n_features, self.has_intercept = first.n_features, first.has_intercept
-        self.priors = logistic_priors(prior, first)
+        self.response = response_of(last)
+        self.priors = priors_in_public_units(check_regression_prior(prior), _SCALES[type(self.response)],
+                                             first.n_features, first.data_norm)
         self.frame, self.last = frame_of(last), by_round[-1]
         likelihoods = [part for parts in by_round for part in parts]
         self.numbers = [number for number, parts in enumerate(by_round) for _ in parts]  # round of each likelihood
         for part in likelihoods:
             part.place(self.frame)
         super().__init__(likelihoods, None, Units(last.data_norm))
-        self._calibrate(ReportedMoments.pooled([part.reported(self.n_features) for part in by_round[0]],
-                                               self.n_features))
+        x = _normal_draws(np.zeros(self.n_features), np.eye(self.n_features) / (4 * self.n_features))
+        for part in by_round[0]:
+            part.estimate_weight(x)
+        x = _normal_draws(*_moments_of_x(by_round[0], self.n_features))
+        for part in likelihoods:
+            part.estimate_weight(x)
+        self._expand_at_mean_response(by_round[0])
+        self._calibrate(x)
 
-    def _calibrate(self, first):
-        """Find the mode and the factors of all rounds in turn, for normal x with the moments of the first round."""
-        theta = self.frame.in_public_units(self.frame.theta)
-        self._set_coordinates(theta, np.ones(len(self.likelihoods)), np.full(len(self.likelihoods), 0.25))
-        x = _normal_draws(first.mean[:-1], first.covariance[:-1, :-1])
+    def _expand_at_mean_response(self, parts):
+        """Expand the first round at the model without coefficients that has the reported mean response."""
+        if not parts or not self.has_intercept or parts[0].frame.lines[:, 1:].any():
+            return
+        counts = np.array([part.n_reports / part.reported_means.score_noise for part in parts])
+        mean = counts @ [part.mean_response() for part in parts] / counts.sum()
+        for part in parts:
+            part.origin = np.zeros_like(part.frame.lines)
+            part.origin[:, 0] = self.response.constant(mean)
+
+    def _calibrate(self, x):
+        """Find the mode and the relations of all rounds in turn, for normal x with the moments of the first round."""
+        lines = self.frame.in_public_units(self.last[0].origin if self.last else self.frame.lines)
+        self._set_coordinates(lines, x)
         start = self.initial()
         for _ in range(_CALIBRATIONS):
             mode, coordinates = self._mode(start), self.coordinates
             point = coordinates.expand(mode[None])
-            theta = self.frame.in_public_units(np.append(0.0 if point.intercept is None else point.intercept[0],
-                                                         point.coef[0]))
-            found = [secant_ratio(x, theta, part.frame) for part in self.likelihoods]
-            self._set_coordinates(theta, [ratio for ratio, _ in found], [weight for _, weight in found])
+            q = self.response.n_lines
+            constant = np.zeros((q, 1)) if point.intercept is None else point.intercept.reshape(q, 1)
+            lines = self.frame.in_public_units(np.hstack([constant, point.coef.reshape(q, -1)]))
+            self._set_coordinates(lines, x)
             start = self.coordinates.convert(mode[None], coordinates)[0]
 
-    def _set_coordinates(self, theta, ratios, weights):
-        for part, ratio, weight in zip(self.likelihoods, ratios, weights):
-            error = 0.0 if part in self.last else CURVATURE_ERROR
-            part.calibrate(theta, ratio, weight, SCORE_ERROR, error)
-        self.reported = ReportedMoments.pooled([part.reported(self.n_features) for part in self.last], self.n_features)
-        centre = self.frame.theta[0] + self.reported.mean[-1]
-        self.coordinates = RegressionCoordinates(self.priors, self.has_intercept, self.reported, centre=centre,
-                                                 offsets=[self.frame.theta[1:]])
+    def _set_coordinates(self, lines, x):
+        for part in self.likelihoods:
+            part.calibrate(lines, x, self.last[0] if self.last else part, SCORE_ERROR,
+                           0.0 if part in self.last else CURVATURE_ERROR)
+        q, origin = self.response.n_lines, self.last[0].origin if self.last else self.frame.lines
+        found = [part.reported(self.n_features) for part in self.last]
+        self.reported = ReportedMoments.pooled(found, self.n_features, q)
+        centre = origin[:, 0] + self.reported.mean[-q:]
+        self.coordinates = RegressionCoordinates([self.priors] * q, self.has_intercept, self.reported, centre=centre,
+                                                 offsets=list(origin[:, 1:]))
 
     def with_round(self, place, aggregate):
         """Return the same model with other reports in one round, and everything that was calibrated as it is."""
@@ -122,30 +147,34 @@ class RoundModel(RegressionModel):
 
     def initial(self):
         """Return the conditional means given the reported covariance of x."""
-        return self.coordinates.start(self.reported.covariance[:-1, :-1])
+        d = self.n_features
+        return self.coordinates.start(self.reported.covariance[:d, :d])
 
     def gradient(self, theta):
         """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._within_bounds(self._evaluate, theta, True)
 
     def _evaluate(self, theta, with_gradient):
-        point = self.coordinates.expand(theta)
-        arguments = point.covariance, point.x_mean, point.intercept, point.coef
-        if point.x_mean is None:
-            arguments = point.covariance, np.zeros_like(point.coef), np.zeros(len(theta)), point.coef
+        point, q = self.coordinates.expand(theta), self.response.n_lines
+        coef = point.coef.reshape(len(theta), q, self.n_features)
+        x_mean, intercept = np.zeros_like(coef[:, 0]), np.zeros((len(theta), q))
+        if point.x_mean is not None:
+            x_mean, intercept = point.x_mean, point.intercept.reshape(len(theta), q)
+        arguments = point.covariance, x_mean, intercept, coef
         totals = [point.log_prior(), *map(np.zeros_like, arguments)]
         for part in self.likelihoods:
             totals = [total + term for total, term in zip(totals, part.value_and_gradients(*arguments))]
         value, by_covariance, by_mean, by_intercept, by_coef = totals
         if not with_gradient:
             return value, None
+        by_coef = by_coef.reshape(point.coef.shape)
         if point.x_mean is None:
             return value, point.gradient(by_coef, by_covariance)
-        return value, point.gradient(by_coef, by_covariance, by_mean, by_intercept)
+        return value, point.gradient(by_coef, by_covariance, by_mean, by_intercept.reshape(point.intercept.shape))
 
     def constrain(self, theta):
         """Return the natural parameters by name, in the units of the data."""
-        params, frame = super().constrain(theta), self.frame
+        params, frame, rows = super().constrain(theta), self.frame, self.response.rows
         # Units are those of x in the frame; the frame is left last.
         inverse = np.linalg.inv(frame.transform)
         params["coef"] = params["coef"] @ frame.transform
@@ -153,6 +182,8 @@ class RoundModel(RegressionModel):
         if "x_mean" in params:
             params["x_mean"] = params["x_mean"] @ inverse.T + self.units.x * frame.centre
             params["intercept"] = params["intercept"] - params["coef"] @ (self.units.x * frame.centre)
+            params["intercept"] = rows(params["intercept"][..., None])[..., 0]
+        params["coef"] = rows(params["coef"])
         return params
 
     def prior_coef_std(self, covariance):
@@ -160,57 +191,57 @@ class RoundModel(RegressionModel):
         transform = self.frame.transform
         relative = self._relative_prior_covariance(transform @ covariance @ transform.T)
         variances = np.diagonal(transform.T @ relative @ transform, axis1=1, axis2=2)
-        return self.priors.coef_scale / self.units.x * np.sqrt(variances)
+        std = self.priors.coef_scale / self.units.x * np.sqrt(variances)
+        q = self.response.n_lines
+        lengths = np.linalg.norm(self.response.rows(np.eye(q)), axis=1)  # rows are sums of independent predictors
+        return std if q == 1 else lengths[:, None] * std[:, None, :]
+
+
+def response_of(protocol):
+    """Return the response of the reports of a round."""
+    return labels_of(2) if isinstance(protocol, LabelMomentProtocol) else protocol.response
 
 
 def _check_rounds(rounds):
     """Refuse rounds of other kinds or of other records than the first one, and coordinates that are not invertible."""
-    kinds = [LabelMomentProtocol, *[RoundProtocol] * (len(rounds) - 1)]
     protocols = [aggregate.protocol for aggregate in rounds]
-    if [type(protocol) for protocol in protocols] != kinds:
-        raise InvalidParameterError("rounds must be one aggregate of LabelMomentProtocol, then aggregates of "
-                                    f"RoundProtocol; got {[type(protocol).__name__ for protocol in protocols]}.")
-    for name in ("n_features", "data_norm", "classes", "has_intercept"):
+    kinds = [type(protocol) for protocol in protocols]
+    if not kinds or kinds[0] not in _LATER or kinds[1:] != [_LATER[kinds[0]]] * (len(kinds) - 1):
+        raise InvalidParameterError("rounds must be aggregates of RoundProtocol (the first one may be of "
+                                    "LabelMomentProtocol) or of CountRoundProtocol; got "
+                                    f"{[kind.__name__ for kind in kinds]}.")
+    response = "bounds_y" if kinds[0] is CountRoundProtocol else "classes"
+    for name in ("n_features", "data_norm", response, "has_intercept"):
         values = [getattr(protocol, name) for protocol in protocols]
         if values != values[:1] * len(values):
             raise InvalidParameterError(f"Rounds must ask for the same records, but {name} is {values}.")
-    for protocol in protocols[1:]:
+    for protocol in protocols:
         if not np.linalg.cond(frame_of(protocol).transform) < _LARGEST_CONDITION:
             raise InvalidParameterError("The transform of a round must be invertible. Publish another one.")
 
 
-def secant_ratio(x, theta, frame):
-    """Return the ratio of the score at the model of a round to its linear approximation, and the mean curvature.
+def _moments_of_x(parts, n_features):
+    """Return mean and covariance of x in public units from the curvature of a round whose model has no coefficients.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-        Draws of x in public units.
-    theta : ndarray of shape (d + 1,)
-        Intercept and coefficients in public units.
-    frame : Frame
-        The frame of the round.
-
-    Returns
-    -------
-    ratio, weight : float
+    Eigenvalues of the covariance that are below their standard error are set to zero.
     """
-    own = frame.in_public_units(frame.theta)
-    extended = np.column_stack([np.ones(len(x)), x])
-    at, change = extended @ own, extended @ (theta - own)
-    curvature = expit(at) * expit(-at)
-    score = (expit(at + change) - expit(at)) @ extended
-    tangent = (curvature * change) @ extended
-    # In the metric of the curvature, which does not depend on the coordinates of x.
-    solved = np.linalg.lstsq((extended * curvature[:, None]).T @ extended, tangent, rcond=None)[0]
-    size = tangent @ solved
-    ratio = score @ solved / size if size > 1e-9 * len(x) else 1.0
-    return float(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO)), float(curvature.mean())
+    if not parts:
+        return np.zeros(n_features), np.eye(n_features) / (4 * n_features)
+    found = [part.reported(n_features) for part in parts]
+    pooled = ReportedMoments.pooled(found, n_features, found[0].n_responses)
+    mean, second = pooled.mean[:n_features], pooled.second[:n_features, :n_features]
+    error = np.sum([(part.weight / part.curvature_error) ** 2 for part in parts]) ** -0.5
+    values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+    values[values < error] = 0.0
+    inverse = np.linalg.inv(parts[0].frame.transform)
+    return inverse @ mean + parts[0].frame.centre, inverse @ (vectors * values) @ vectors.T @ inverse.T
 
 
 def _normal_draws(mean, covariance):
+    """Return quasi-random normal draws, clipped to the unit ball as records are."""
     values, vectors = np.linalg.eigh(covariance)
-    return mean + _normals(len(mean)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    draws = mean + _normals(len(mean)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return draws / np.maximum(1.0, np.linalg.norm(draws, axis=1, keepdims=True))
 
 
 @lru_cache(maxsize=8)
