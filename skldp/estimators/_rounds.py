@@ -9,7 +9,7 @@ import numpy as np
 from skldp._validation._parameters import check_integer
 from skldp.estimators._regression import draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.models.regression._round_likelihood import Frame, frame_of
+from skldp.models.regression._round_likelihood import Frame
 from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import VERSION, check_format, parse
@@ -184,33 +184,51 @@ def next_protocol(rounds, prior, first):
 
     Notes
     -----
-    Its model is the predictive line of the posterior so far, by Laplace's method. With the posterior means
-    :math:`\Sigma` and m of covariance and mean of x, and e the standard error of an eigenvalue of the reported
-    covariance, records are centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a mean squared length
-    of 1/2: noise is then the same in all directions in which the reports tell the covariance.
+    Its model is the predictive line of the posterior so far, by Laplace's method. The coordinates of x are the same in
+    all later rounds: see ``_whitened``.
     """
     if not rounds:
         return first
     model = RoundModel(rounds, prior)
     posterior = LaplaceApproximation()._infer(model, 0, False, None)
-    d, unit, frame = first.n_features, first.data_norm, frame_of(rounds[-1].protocol)
-    lines, mean = [predictive_line(draws) for draws in draws_by_line(posterior.draws)], posterior.mean()
-    centre = mean["x_mean"] / unit if "x_mean" in mean else np.zeros(d)
-    covariance = frame.transform @ mean["covariance"] @ frame.transform.T / unit**2
-    values, vectors = np.linalg.eigh(covariance)
-    least = _SHARE_OF_ERROR * np.sqrt(d * model.last[0].curvature_variance) / model.last[0].weight
-    whitened = np.maximum(values, 0.0) + least
-    scales = np.sqrt(_TYPICAL_SQUARE / np.sum(np.maximum(values, 0.0) / whitened) / whitened)
-    transform = (vectors * scales) @ vectors.T @ frame.transform
-    public = model.response.lines(np.array([[line.intercept, *(line.coef * unit)] for line in lines]))
-    theta = Frame(transform, centre, public).moved(public)
-    options = {name: tuple(value.ravel().tolist())
-               for name, value in (("theta", theta), ("centre", centre), ("transform", transform))}
+    lines = [predictive_line(draws) for draws in draws_by_line(posterior.draws)]
+    public = model.response.lines(np.array([[line.intercept, *(line.coef * first.data_norm)] for line in lines]))
+    last = rounds[-1].protocol
+    if len(rounds) > 1:
+        return replace(last, epsilon=first.epsilon, theta=_flat(model.frame.moved(public)))
+    transform, centre = _whitened(posterior.mean(), model, first)
+    options = {"theta": _flat(Frame(transform, centre, public).moved(public)), "centre": _flat(centre),
+               "transform": _flat(transform)}
     if isinstance(first, ScoreProtocol):
         return replace(first, **options)
     return RoundProtocol(
-        epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=unit, n_features=d, schema=first.schema,
-        classes=first.classes, mechanism=first.mechanism, intercept_weight=first.intercept_weight, **options)
+        epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
+        schema=first.schema, classes=first.classes, mechanism=first.mechanism,
+        intercept_weight=first.intercept_weight, **options)
+
+
+def _whitened(mean, model, first):
+    r"""Return the transform and the centre of x in later rounds.
+
+    Notes
+    -----
+    With the posterior means :math:`\Sigma` and m of covariance and mean of x, and e the standard error of an eigenvalue
+    of the reported covariance, records are centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a
+    mean squared length of 1/2: noise is then the same in all directions in which the reports tell the covariance. They are
+    those of the first round, in which all records count the same. In later rounds long records count less, and the
+    covariance would not tell how long they are.
+    """
+    d, unit = first.n_features, first.data_norm
+    centre = mean["x_mean"] / unit if "x_mean" in mean else np.zeros(d)
+    values, vectors = np.linalg.eigh(mean["covariance"] / unit**2)
+    part = model.last[0]
+    whitened = np.maximum(values, 0.0) + _SHARE_OF_ERROR * np.sqrt(d * part.curvature_variance) / part.weight
+    scales = np.sqrt(_TYPICAL_SQUARE / np.sum(np.maximum(values, 0.0) / whitened) / whitened)
+    return (vectors * scales) @ vectors.T, centre
+
+
+def _flat(values):
+    return tuple(values.ravel().tolist())
 
 
 def first_of_each_round(n_clients, n_rounds):

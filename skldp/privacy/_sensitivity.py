@@ -338,8 +338,8 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
     Notes
     -----
     With :math:`\tilde x = (\kappa, x)`, :math:`B = \|\tilde x\|^2`, the residual r of the response, a vector or a
-    number, and the curvature w, the vector is :math:`(r\tilde x^T, w\,\mathrm{svec}\,\tilde x\tilde x^T)`. svec is an isometry,
-    :math:`\|\tilde x\tilde x^T\| = B` and :math:`\|r\tilde x^T\| = \|r\|\sqrt B`, so the squared length is
+    number, and the curvature w, the vector is :math:`(r\tilde x^T, w\,\mathrm{svec}\,\tilde x\tilde x^T)`. svec is an
+    isometry, :math:`\|\tilde x\tilde x^T\| = B` and :math:`\|r\tilde x^T\| = \|r\|\sqrt B`, so the squared length is
     :math:`\|r\|^2B + w^2B^2`. For a residual of :math:`r_0` and w = 1/4 it is :math:`r_0^2B + B^2/16`, which increases
     in B up to :math:`B = 1 + \kappa^2`. This is the radius :math:`\rho`; no record in the ball is shortened at a model
     with equally likely labels. Given x and the public model, let m be the largest length of r over all responses. The

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE
@@ -127,8 +128,8 @@ class RoundLikelihood:
               + b_iW\begin{pmatrix}\kappa\\ m\end{pmatrix}.
 
     b is the difference of the mean response between the model of the expansion and that of the round, divided by w;
-    zero if they are the same. The blocks of T turn the reported curvature, that of one number w, into the mean curvature of
-    all predictors on the way from the model of the expansion to the parameters,
+    zero if they are the same. The blocks of T turn the reported curvature, that of one number w, into the mean
+    curvature of all predictors on the way from the model of the expansion to the parameters,
 
     .. math:: T = E\left[v\int_0^1\mu'(u_0 + s(u - u_0))\,ds \otimes \tilde x\tilde x^T\right]
               \left(I \otimes E[vw\,\tilde x\tilde x^T]\right)^{-1},
@@ -257,7 +258,8 @@ class RoundLikelihood:
         part = copy.copy(self)
         part.reported_means = _REPORTED[type(self.protocol)](self.protocol, tally)
         share = self.n_reports / tally.n_reports
-        part.precision = np.linalg.inv(share * self.variance + self.error)
+        # Multiplied variances stay multiplied.
+        part.precision = np.linalg.inv(np.linalg.inv(self.precision) + (share - 1) * self.variance)
         part.spread = self.spread + (share - 1) * self.curvature_variance
         return part
 
@@ -279,41 +281,59 @@ class RoundLikelihood:
                                float(kappa**2 / np.mean(variances[:, 0])),
                                2 * (weight * kappa) ** 2 / self.curvature_variance, n_responses=q)
 
+    def _expected(self, covariance, x_mean, intercept, coef):
+        """Return what the relation is made of, in the frame of the round: Sigma, m, delta, l, and three residuals.
+
+        The residuals are those of the score, shape (n, q order), of the curvature of x, and of that of x and the
+        constant.
+        """
+        means, kappa, weight, first = self.reported_means, self.kappa, self.weight, int(self.kappa > 0)
+        curvature = means.curvature - self.shift_of_curvature
+        sigma, m = self.map @ covariance @ self.map.T, x_mean @ self.map.T + self.shift
+        moved = coef @ self.inverse
+        delta = moved - self.origin[:, 1:]
+        line = intercept - moved @ self.shift - self.origin[:, 0] + matvec(delta, m)
+        change = line[:, :, None] * m[:, None, :] + delta @ sigma
+        square, linear = curvature[first:, first:] - weight * (sigma + m[:, :, None] * m[:, None, :]), np.zeros_like(m)
+        constant: Any = 0.0
+        if kappa:
+            change = np.concatenate([kappa * line[:, :, None], change], axis=2)
+            linear = curvature[0, 1:] - weight * kappa * m
+            constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
+            constant = self.base[:, None] * constant[:, None, :]
+        expected = self.scale * change.reshape(len(m), -1) @ self.secant.T
+        residual = means.score.ravel() - expected - np.reshape(constant * np.ones_like(change), expected.shape)
+        return sigma, m, delta, line, residual, square, linear
+
+    def discount(self, *arguments):
+        """Give less weight to a round that contradicts the others at given parameters of shapes as below.
+
+        The variances of score and curvature are multiplied such that the sum of squared standardised residuals is at
+        most the 95 % quantile of its distribution.
+        """
+        *_, residual, square, linear = self._expected(*arguments)
+        d, misfit = linear.shape[1], np.vecdot(residual, residual @ self.precision)[0]
+        self.precision = self.precision / max(1.0, misfit / chi2.ppf(0.95, residual.shape[1]))
+        misfit = (np.sum(square**2) + 2 * np.sum(linear**2)) / self.spread
+        self.spread *= max(1.0, misfit / chi2.ppf(0.95, d * (d + 1) // 2 + d * (self.kappa > 0)))
+
     def value_and_gradients(self, covariance, x_mean, intercept, coef):
         """Return the log-likelihood, and its derivatives with respect to the arguments, in the model's frame.
 
         Shapes are (n, d, d), (n, d), (n, q) and (n, q, d).
         """
-        means, kappa, weight, first = self.reported_means, self.kappa, self.weight, int(self.kappa > 0)
-        to_round, shift, base, curvature = self.map, self.shift, self.base[:, None], self.reported_means.curvature
-        curvature = curvature - self.shift_of_curvature
-        sigma, m = to_round @ covariance @ to_round.T, x_mean @ to_round.T + shift
-        moved = coef @ self.inverse
-        delta = moved - self.origin[:, 1:]
-        line = intercept - moved @ shift - self.origin[:, 0] + matvec(delta, m)  # l
-        change, constant = line[:, :, None] * m[:, None, :] + delta @ sigma, m[:, None, :]
-        square = curvature[first:, first:] - weight * (sigma + m[:, :, None] * m[:, None, :])
-        value = -0.5 / self.spread * np.sum(square**2, axis=(1, 2))
-        by_square = weight / self.spread * square
-        by_mean = 2 * matvec(by_square, m)
-        if kappa:
-            change = np.concatenate([kappa * line[:, :, None], change], axis=2)
-            constant = weight * np.concatenate([np.full((len(m), 1, 1), kappa), constant], axis=2)
-            constant += self.shift_of_curvature[0] / kappa
-            linear = curvature[0, 1:] - weight * kappa * m
-            value -= np.vecdot(linear, linear) / self.spread
-            by_mean += 2 * weight * kappa / self.spread * linear
-        expected = self.scale * change.reshape(len(m), -1) @ self.secant.T + (base * constant).reshape(len(m), -1)
-        residual = means.score.ravel() - expected
+        kappa, weight, first = self.kappa, self.weight, int(self.kappa > 0)
+        sigma, m, delta, line, residual, square, linear = self._expected(covariance, x_mean, intercept, coef)
         solved = residual @ self.precision
-        value -= 0.5 * np.vecdot(residual, solved)
-        by_change = self.scale * (solved @ self.secant).reshape(change.shape)
+        value = -0.5 * np.vecdot(residual, solved) - 0.5 / self.spread * np.sum(square**2, axis=(1, 2))
+        value -= np.vecdot(linear, linear) / self.spread
+        by_square = weight / self.spread * square
+        by_change = self.scale * (solved @ self.secant).reshape(*line.shape, -1)
         along = by_change[:, :, first:]
-        by_line = matvec(along, m)
-        if kappa:
-            by_line += kappa * by_change[:, :, 0]
+        by_line = matvec(along, m) + (kappa * by_change[:, :, 0] if kappa else 0.0)
         by_covariance = by_square + along.swapaxes(1, 2) @ delta  # d Sigma
-        by_mean += matvec(delta.swapaxes(1, 2), by_line) + matvec(along.swapaxes(1, 2), line)  # d m
-        by_mean += weight * np.sum(base * solved.reshape(change.shape)[:, :, first:], axis=1)
-        by_delta = along @ sigma + by_line[:, :, None] * (m[:, None, :] - shift)
-        return value, to_round.T @ by_covariance @ to_round, by_mean @ to_round, by_line, by_delta @ self.inverse.T
+        by_mean = 2 * matvec(by_square, m) + 2 * weight * kappa / self.spread * linear  # d m
+        by_mean += matvec(delta.swapaxes(1, 2), by_line) + matvec(along.swapaxes(1, 2), line)
+        by_mean += weight * np.sum(self.base[:, None] * solved.reshape(by_change.shape)[:, :, first:], axis=1)
+        by_delta = along @ sigma + by_line[:, :, None] * (m[:, None, :] - self.shift)
+        return (value, self.map.T @ by_covariance @ self.map, by_mean @ self.map, by_line, by_delta @ self.inverse.T)
