@@ -214,8 +214,8 @@ def _whitened(mean, model, first):
     -----
     With the posterior means :math:`\Sigma` and m of covariance and mean of x, and e the standard error of an eigenvalue
     of the reported covariance, records are centred at m and multiplied by :math:`(\Sigma + eI)^{-1/2}`, scaled to a
-    mean squared length of 1/2: noise is then the same in all directions in which the reports tell the covariance. They are
-    those of the first round, in which all records count the same. In later rounds long records count less, and the
+    mean squared length of 1/2: noise is then the same in all directions in which the reports tell the covariance. They
+    are those of the first round, in which all records count the same. In later rounds long records count less, and the
     covariance would not tell how long they are.
     """
     d, unit = first.n_features, first.data_norm

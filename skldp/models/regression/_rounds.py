@@ -23,7 +23,7 @@ __all__ = ["RoundModel"]
 
 # Errors of the linear relation between score and distance, and of the curvature of earlier rounds, as shares of their
 # sizes, where the predictors change by 1 or more; in proportion below.
-SCORE_ERROR, CURVATURE_ERROR = 0.15, 0.3
+SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
 _STEPS = 100  # of each search for the mode
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
