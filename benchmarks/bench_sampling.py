@@ -1,4 +1,4 @@
-"""Speed of sampling a posterior: few clients against many, and ours against NumPyro's NUTS on the same likelihood.
+"""Speed of sampling: few clients against many, default fits, and ours against NumPyro's NUTS on the same likelihood.
 
 Ours counts reports in public cells once, so the likelihood takes the same time for any number of clients. NUTS gets the
 same Laplace reports on their natural scale, one term of the closed-form likelihood for each, with the same priors on
@@ -6,7 +6,7 @@ the same unconstrained parameters. Each runs in a fresh process, which is timed 
 sampling.
 
 Run with ``python benchmarks/bench_sampling.py``; ``--quick`` shrinks everything. Without NumPyro (``pip install
-numpyro``) the second part is left out.
+numpyro``) the last part is left out. ``--blocks`` chooses parts.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from _timing import best_time, machine_cpu, print_header, print_table
 SEED = 0
 BOUNDS, EPSILON = (-5, 5), 1.0
 CHAINS, TARGET_ESS = 4, 1000
+BLOCKS = ("growth", "defaults", "nuts")
 
 
 def growth(n_few, n_many, repeats):
@@ -66,6 +67,36 @@ def sampling_times(estimator, few, many, repeats):
     first, second = map(median, times)
     per_step = [median(t / n for t, n in zip(*part)) for part in zip(times, steps)]
     return first, second, second / first, *(f"{median(part):g}" for part in steps), per_step[1] / per_step[0]
+
+
+def defaults(n, sizes, repeats, inference="mcmc"):
+    """Print the CPU time of default fits, after aggregation: estimators of one value, and histograms."""
+    from skldp import LDPDensity, LDPDistribution, LDPExponential, LDPGaussian, LDPGeometric, LDPHistogram, LDPPoisson
+
+    rng = np.random.default_rng(SEED)
+    cases = [("Gaussian", LDPGaussian(), rng.normal(size=(n, 1)), 0.5),
+             ("exponential", LDPExponential(), rng.exponential(size=(n, 1)), 0.5),
+             ("Poisson", LDPPoisson(), rng.poisson(3, size=(n, 1)), 0.5),
+             ("geometric", LDPGeometric(), rng.geometric(0.3, size=(n, 1)) - 1, 0.5),
+             ("gamma", LDPDistribution(distribution="gamma", bounds=(0, 10)), rng.gamma(2, size=(n, 1)), 0.5),
+             ("beta", LDPDistribution(distribution="beta", bounds=(0, 1)), rng.beta(2, 5, size=(n, 1)), 0.5),
+             ("density", LDPDensity(), rng.normal(size=(n, 1)), 0.5)]
+    for d in sizes:
+        weights = 1 / np.arange(1, d + 1)
+        cases.append((f"histogram, d={d:,}", LDPHistogram(categories=list(range(d))),
+                      rng.choice(d, size=(n, 1), p=weights / weights.sum()), {100: 1, 1000: 10}.get(d, "")))
+    rows = []
+    for name, model, data, target in cases:
+        model.set_params(random_state=SEED, inference=inference)
+        aggregate = model.aggregate(model.privatize(data))
+        times = []
+        for seed in range(repeats):
+            start = time.process_time()
+            model.set_params(random_state=seed).fit_reports(aggregate)
+            times.append(time.process_time() - start)
+        rows.append([name, median(times), max(times), target])
+    print(f"CPU seconds of default fits of {n:,} reports, after aggregation; {repeats} seeds")
+    print_table(["", "median", "longest", "target"], rows)
 
 
 def against_nuts(n, n_warmup, n_draws, repeats, chain_methods=("vectorized", "parallel")):
@@ -233,6 +264,7 @@ def main():
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer reports, draws and repeats, for a smoke run")
+    parser.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS, help="what to measure (default all)")
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -240,17 +272,21 @@ def main():
         {"ours": ours, "nuts": nuts, "compare": compare}[name](*rest)
         return
     print_header("Sampling posteriors", "emcee", "arviz-stats", "numpyro", "jax", seed=SEED)
-    if arguments.quick:
-        growth(10**4, 10**5, 1)
-    else:
-        growth(10**4, 10**7, 5)
-    if importlib.util.find_spec("numpyro") is None:
-        print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")
-        return
-    if arguments.quick:
-        against_nuts(500, 50, 50, 1, ["parallel"])
-    else:
-        against_nuts(5000, 1000, 1000, 3)
+    quick = arguments.quick
+    if "growth" in arguments.blocks:
+        growth(10**4, *((10**5, 1) if quick else (10**7, 5)))
+    if "defaults" in arguments.blocks:
+        if quick:
+            defaults(1000, (10,), 1, inference="laplace")
+        else:
+            defaults(10**5, (10, 100, 1000), 3)
+    if "nuts" in arguments.blocks:
+        if importlib.util.find_spec("numpyro") is None:
+            print("NumPyro is not installed: no comparison with NUTS. pip install numpyro brings it.")
+        elif quick:
+            against_nuts(500, 50, 50, 1, ["parallel"])
+        else:
+            against_nuts(5000, 1000, 1000, 3)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def messages(found, category):
 @pytest.mark.parametrize("name", MODELS)
 def test_raw_columns_warn_of_the_scale(name):
     model = MODELS[name]
-    X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
+    X = np.random.default_rng(0).uniform(0, 100, size=(5_000, 3))
     y = X @ [1.0, 2.0, 3.0]
     found = messages(caught(lambda: model.fit(X, response(model, y))), ScaleWarning)
     assert "data_norm=1 " in found[0] and "one-hot" in found[0]
@@ -74,7 +74,7 @@ def test_raw_columns_warn_of_the_scale(name):
 
 
 def test_the_defaults_warn_for_raw_columns():
-    X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
+    X = np.random.default_rng(0).uniform(0, 100, size=(10_000, 3))
     found = messages(caught(lambda: LDPBayesLinearRegression(**QUICK).fit(X, X.sum(axis=1))), ScaleWarning)
     assert "had been shortened" in found[0] and "had been clipped" in found[1]
 

@@ -129,9 +129,9 @@ def test_equal_seeds_repeat_and_other_seeds_differ(mechanism):
 def test_the_label_spends_its_share_of_the_budget_and_no_more(epsilon, split):
     mechanism = LabelledRecord(epsilon=epsilon, n_features=2, budget_split=split)
     one, other = np.array([0.1, 0.2, 1.0]), np.array([0.1, 0.2, -1.0])
-    result = audit_epsilon(mechanism, one, other, n_reports=400_000)
+    result = audit_epsilon(mechanism, one, other, n_reports=250_000)
     assert 0.9 * split * epsilon < result.epsilon_lower <= split * epsilon
-    worst = audit_epsilon(mechanism, RECORDS[0], RECORDS[1], n_reports=100_000, delta=1e-5)
+    worst = audit_epsilon(mechanism, RECORDS[0], RECORDS[1], n_reports=50_000, delta=1e-5)
     assert worst.epsilon_lower <= epsilon
 
 

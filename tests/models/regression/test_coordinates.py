@@ -443,3 +443,17 @@ def test_slope_and_centre_of_labels_by_simulation(size, constant):
     cross = coordinates.lines[0].cross - coordinates.lines[0].response * mean
     np.testing.assert_allclose(cross, root @ root.T @ coef, atol=0.03 * np.linalg.norm(root @ root.T @ coef) + 0.002)
     assert coordinates.lines[0].centre == pytest.approx(constant + coef @ mean, rel=0.05, abs=0.01)
+
+
+@pytest.mark.parametrize("prior", ["auto", "paper"])
+def test_the_density_of_a_vanishing_residual_variance_matches_its_gradient(prior):
+    """There the logarithm of sigma is computed from its coordinate, because sigma itself underflows."""
+    probe = Probe(PRIORS[prior], 2, False, "little")
+    units = np.eye(probe.n_params)
+    start, moved = (probe.coordinates.expand(probe.initial() - step * units) for step in (0.0, 1.0))
+    place, = np.flatnonzero((moved.sigma != start.sigma) & (moved.coef == start.coef).all(axis=1))
+    theta = probe.initial() - np.linspace(15, 60, 5)[:, None] * units[place]
+    assert (probe.coordinates.expand(theta).lines[0].bent < -30).all()
+    with np.errstate(divide="ignore"):  # of log(sigma), which is not used there
+        found, expected = probe._evaluate(theta, True)[1], differences(probe.log_density, theta)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
