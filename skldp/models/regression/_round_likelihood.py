@@ -87,7 +87,8 @@ def _moment_frame(protocol):
 
 
 def _score_frame(protocol):
-    return Frame(*protocol.frame, protocol.lines)
+    transform, centre = protocol.frame
+    return Frame(transform, centre, protocol.lines)
 
 
 def _score(protocol, tally):

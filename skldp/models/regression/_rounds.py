@@ -2,6 +2,7 @@
 
 import copy
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -28,7 +29,9 @@ _CALIBRATIONS = 3
 _STEPS = 100  # of each search for the mode
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 1024
-_LATER = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol, CountRoundProtocol: CountRoundProtocol}
+# Protocols of later rounds, by that of the first one.
+_LATER: dict[Any, Any] = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol,
+                          CountRoundProtocol: CountRoundProtocol}
 _SCALES = {Labels: LOGISTIC_SCALES, Counts: DefaultScales(explained=0.75, coef=2.5, intercept=3.0)}
 
 
