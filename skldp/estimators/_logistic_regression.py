@@ -64,7 +64,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         With one round it is shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the
         posterior. Its error is that of two approximations: the average is over x and the parameters together, and a
         normal average of the logistic function is taken as a logistic function, which is right to 0.02. With several
-        rounds it is not shrunk, which predicts better (``benchmarks/fig9_rounds.py``).
+        rounds it is shrunk for the uncertainty at the mean of x alone, which predicts better.
     rounds_ : list of (Protocol, Aggregate)
         The rounds of the collection; :meth:`fit_reports` of this list gives the same posterior.
     classes_ : ndarray of shape (2,)
@@ -102,7 +102,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     the maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
     ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
     coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
-    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
+    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the first round.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance
@@ -202,7 +202,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
 
     def _certainty(self, line, rounds):
         # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-        return 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8) if len(rounds) == 1 else 1.0
+        variance = max(line.left, 0.0) if len(rounds) == 1 else line.level
+        return 1 / math.sqrt(1 + math.pi * variance / 8)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the log-odds of the second of two classes, or the score of each of several.
