@@ -155,7 +155,7 @@ class ScoreProtocol(RegressionProtocol):
         rows, columns = self.places
         products = extended[:, rows] * extended[:, columns] * self._isometry
         score = (weight[:, None] * (codes - mean))[:, :, None] * extended[:, None, :]
-        return np.hstack([score.reshape(len(x), -1), (weight * curvature)[:, None] * products])
+        return np.hstack([score.reshape(len(x), self._n_score), (weight * curvature)[:, None] * products])
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return (constant, x) in the coordinates of the model, mean response, curvature, and weight of records.
@@ -177,7 +177,7 @@ class ScoreProtocol(RegressionProtocol):
         mean, square = self.response.mean(u), np.vecdot(extended, extended)
         curvature = self.response.weight(u, mean)
         largest = np.sqrt(self.response.largest_residual(mean) ** 2 * square + (curvature * square) ** 2)
-        return extended, mean, curvature, np.minimum(1.0, self.radius / largest)
+        return extended, mean, curvature, self.radius / np.maximum(largest, self.radius)
 
     def _possible(self, tally):
         well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
