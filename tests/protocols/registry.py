@@ -28,7 +28,7 @@ LETTERS = tuple("abcdefghijk")
 ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
 # Another value for each field; a protocol with it belongs to another collection.
 OTHER_VALUES = {
-    "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0), 
+    "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0),
     "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
 }
 BUDGET = {"epsilon", "delta"}
@@ -125,7 +125,7 @@ class Case:
                               "transform": tuple(np.eye(self.protocol.n_features).ravel())}[name]
             return (*value[:-1], value[-1] + 0.25)
         if name == "classes":
-            return tuple("other" + letter for letter in LETTERS[:len(value)])
+            return tuple("other" + letter for letter in LETTERS[:len(value or "ab")])
         if self.kind is CountRoundProtocol and name == "bounds_y":
             return 0, 8
         return value[::-1] if name == "categories" else OTHER_VALUES[name]

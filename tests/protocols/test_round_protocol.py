@@ -140,7 +140,8 @@ def test_the_score_is_zero_at_the_true_model_whatever_the_weights():
     protocol = random_protocol(3, 2, 0.4, 0.7)
     x = rng.choice([[0.1, 0.2], [0.9, -0.4], [-0.3, 0.95], [0.0, 0.0]], size=5)
     p = expit(protocol.theta[0] + moved(protocol, x) @ protocol.theta[1:])
-    zero, one = (protocol._score_and_curvature(x, protocol.response.codes(np.full(5, label)))[:, :3] for label in (0, 1))
+    codes = [protocol.response.codes(np.full(5, label)) for label in (0, 1)]
+    zero, one = (protocol._score_and_curvature(x, code)[:, :3] for code in codes)
     np.testing.assert_allclose(p[:, None] * one + (1 - p)[:, None] * zero, 0.0, atol=1e-15)
     assert np.abs(one).min() > 1e-4
 
