@@ -17,7 +17,7 @@ from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._sensitivity import check_nonnegative, score_radius
 from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import LabelledProtocol, RegressionProtocol
-from skldp.protocols._responses import Counts, Response, labels_of
+from skldp.protocols._responses import LINKS, Counts, Response
 from skldp.protocols._tallies import Tally
 from skldp.protocols._vector_reports import MECHANISMS, possible_vector_sums, vector_directions, vector_effects
 
@@ -206,6 +206,8 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
         How the vector is randomised.
     classes : tuple, default=(0, 1)
         The public labels, two or more, which are sorted. Any other label is replaced by one of them at random.
+    link : {"logit"}, default="logit"
+        How the probabilities of the labels depend on the predictors.
     epsilon, delta, data_norm, n_features, schema
         As in :class:`LabelMomentProtocol`.
 
@@ -237,16 +239,17 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
     (1, 13)
     """
 
+    link: str = "logit"
     most_classes: ClassVar[int] = MAX_CLASSES
 
     def __post_init__(self):
         self._check_domain()
         self._check_model()
 
-    @property
+    @cached_property
     def response(self) -> Response:
         """The labels."""
-        return labels_of(len(self.classes))
+        return check_choice(self.link, "link", LINKS)(len(self.classes))
 
     def _response(self, y, source):
         """Numbers of the labels."""

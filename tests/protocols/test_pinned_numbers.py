@@ -39,7 +39,7 @@ VECTOR = {"epsilon": 1.0, "data_norm": 1.0, "n_features": 1}
     (GradientProtocol, {**VECTOR, "delta": 1e-5, "loss": "logistic", "classes": (-1, 1), "mechanism": "gaussian",
                         "clip_norm": 1.0, "fit_intercept": True}),
     (RoundProtocol, {**VECTOR, "delta": 0.0, "classes": (0, 1), "mechanism": "sphere", "theta": (), "centre": (),
-                     "transform": (), "intercept_weight": 0.3}),
+                     "transform": (), "intercept_weight": 0.3, "link": "logit"}),
     (CountRoundProtocol, {**VECTOR, "delta": 0.0, "bounds_y": (0, 20), "mechanism": "sphere", "theta": (),
                           "centre": (), "transform": (), "intercept_weight": 0.3}),
 ])

@@ -323,7 +323,8 @@ def test_a_protocol_without_weight_and_clipping_is_detected():
     ({"intercept_weight": -1.0}, "intercept_weight must"), ({"intercept_weight": math.inf}, "intercept_weight must"),
     ({"intercept_weight": 0.0, "theta": (0.1, 1.0)}, "Without an intercept"),
     ({"intercept_weight": 0.0, "centre": (0.1,)}, "Without an intercept"),
-    ({"mechanism": "laplace"}, "mechanism must be one of"), ({"epsilon": 0}, "epsilon must"),
+    ({"mechanism": "laplace"}, "mechanism must be one of"), ({"link": "identity"}, "link must be one of"),
+    ({"link": None}, "link must be"), ({"epsilon": 0}, "epsilon must"),
     ({"classes": (1,)}, "classes must be at least two"), ({"n_features": 0}, "n_features must"),
 ])
 def test_parameters_are_checked_at_once(changes, message):
