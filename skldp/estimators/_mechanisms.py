@@ -106,6 +106,11 @@ def check_mechanism(mechanism):
     return _MECHANISMS[mechanism]
 
 
+def sends_records(mechanism):
+    """Whether clients send noisy records; a word that is not known does not raise."""
+    return isinstance(_MECHANISMS.get(mechanism) if isinstance(mechanism, str) else mechanism, Records)
+
+
 def _weight(value, name, default):
     return default if isinstance(value, str) and value == "auto" else check_positive(value, name)
 

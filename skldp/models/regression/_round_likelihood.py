@@ -214,6 +214,8 @@ class RoundLikelihood:
         pilot = self.frame.moved(lines)
         extended, mean, curvature, weight = self.reported_means.evaluate(x)
         counts, square = weight * curvature, np.vecdot(extended, extended)
+        if not square.any():  # without an intercept, if no eigenvalue of the covariance exceeds its error
+            square = np.ones(len(x))
         at = self.frame.predictors(self.origin, x)
         step = self.frame.predictors(pilot, x) - at
         step *= min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2)), 1e-12))
