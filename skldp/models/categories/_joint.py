@@ -1,4 +1,4 @@
-r"""Joint frequencies of several attributes, given reports on pairs of them."""
+r"""Joint frequencies of several attributes, given reports on pairs of them and on single ones."""
 
 import math
 
@@ -7,10 +7,11 @@ from scipy.special import gammaincinv, ndtr
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models._base import Model
+from skldp.protocols._table_coin import contrast_variance
 
 MAX_JOINT = 10**5  # cells of a joint table
-_N_STEPS, _N_FIRST = 200, 400  # largest numbers of steps of the maximisation of a draw, and of the first one
-_GAIN = 0.02  # of a log-likelihood in a step, below which a maximisation ends
+_N_STEPS, _N_FIRST = 500, 500  # largest numbers of steps of the maximisation of a draw, and of the first one
+_GAIN = 0.005  # of a log-likelihood in a step, below which a maximisation ends
 _RISE, _FALL = 1.5, 0.4  # factors of a step size after a success and after a failure
 _MIXED = 0.1  # share of equal frequencies in the point from which draws start
 _SMALLEST = 1e-300
@@ -30,10 +31,10 @@ class JointModel(Model):
     Notes
     -----
     The joint table :math:`\theta` has one cell for each combination of categories, at most 100,000. The probability of
-    a report is linear in the table of its pair, which is a sum over :math:`\theta`, so all pair tables and marginal
-    frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/20 in each
-    cell of the largest pair table: small, because they add up in the cells of small tables, which may be empty. Draws
-    are a weighted likelihood bootstrap [1]_: each maximises :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k`
+    a report is linear in the table of its attributes, which is a sum over :math:`\theta`, so all pair tables and
+    marginal frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to
+    1/20 in each cell of the largest pair table: small, because they add up in the cells of small tables, which may be
+    empty. Draws are a weighted likelihood bootstrap [1]_: each maximises :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k`
     with independent weights, exponential :math:`g_i` of reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells.
     With many reports that is the posterior, also for a frequency near zero: if the log-likelihood falls by s per unit
     there, :math:`\theta_k = h_k/s` is its posterior Gamma(:math:`\alpha`, s). The parameters of this model are the
@@ -67,10 +68,10 @@ class JointModel(Model):
             raise InvalidParameterError(
                 f"The joint table of these attributes has {math.prod(self.shape)} cells, and at most {MAX_JOINT} are "
                 "modelled. Use fewer attributes, or merge rare categories.")
-        self._parts = [part for one, tally in aggregate.parts.items() for part in _pair_parts(one, tally)]
-        self._counts = np.concatenate([counts for _, _, counts in self._parts]).astype(float)
+        self._parts = [part for one, tally in aggregate.parts.items() for part in _table_parts(one, tally)]
+        self._counts = np.concatenate([np.zeros(0), *(counts for _, _, counts in self._parts)])
         self.n_cells = math.prod(self.shape)
-        self.concentration = _PRIOR * max(mechanism.n_categories for mechanism, _, _ in self._parts) / self.n_cells
+        self.concentration = _PRIOR * math.prod(sorted(self.shape)[-2:]) / self.n_cells
         self.n_params = len(self._counts) + self.n_cells
         self._first = None
 
@@ -129,26 +130,26 @@ class JointModel(Model):
     def _evaluate(self, counts, added, table, total):
         """Return log-densities, and the factors of all cells in expectation-maximisation without a prior."""
         value, weights, start = 0.0, 0.0, 0
-        for mechanism, (a, b), part in self._parts:
+        for mechanism, attributes, part in self._parts:
             own = counts[:, start:start + len(part)]
             start += len(part)
-            others = tuple(axis + 1 for axis in range(len(self.shape)) if axis not in (a, b))
-            pair = table.sum(axis=others, keepdims=True)
+            others = tuple(axis + 1 for axis in range(len(self.shape)) if axis not in attributes)
+            own_table = table.sum(axis=others, keepdims=True)
             far = mechanism.far_probability
             contrast = mechanism.p / mechanism.n_ones - far
-            probability = np.maximum(far + contrast * mechanism.sum_blocks(pair.reshape(len(table), -1)), _SMALLEST)
+            probability = np.maximum(far + contrast * mechanism.sum_blocks(own_table.reshape(len(table), -1)), _SMALLEST)
             value = value + np.vecdot(own, np.log(probability))
             shares = own / probability
             factors = far * shares.sum(axis=1, keepdims=True) + contrast * mechanism.sum_near(shares)
-            weights = weights + np.maximum(factors, 0.0).reshape(pair.shape)
+            weights = weights + np.maximum(factors, 0.0).reshape(own_table.shape)
         value = value + (added * np.log(np.maximum(table, _SMALLEST))).sum(axis=tuple(range(1, table.ndim)))
         return value, weights / _along(total, table)
 
 
-def _pair_parts(protocol, tally):
-    """Return the mechanism, the attributes and the counts of each pair."""
+def _table_parts(protocol, tally):
+    """Return the mechanism, the attributes and the counts of each table that has reports."""
     counts = np.split(tally.sums, protocol.starts[1:-1])
-    return list(zip(protocol.randomizer, protocol.pairs, counts))
+    return [part for part in zip(protocol.randomizer, protocol.tables, counts) if part[2].any()]
 
 
 def _along(values, table):
@@ -157,16 +158,17 @@ def _along(values, table):
 
 
 def unbiased_marginals(aggregate):
-    """Return unbiased estimates of the frequencies of each attribute: averages over its pairs, weighted by reports."""
+    """Return unbiased estimates of the frequencies of each attribute: averages over tables, weighted by precision."""
     shape = aggregate.protocol.shape
     totals, weights = [np.zeros(size) for size in shape], np.zeros(len(shape))
     for protocol, tally in aggregate.parts.items():
-        for mechanism, (a, b), counts in _pair_parts(protocol, tally):
+        for mechanism, attributes, counts in _table_parts(protocol, tally):
             n_reports = counts.sum()
-            if n_reports:
-                table = mechanism.frequencies(counts, n_reports).reshape(shape[a], shape[b])
-                for axis, marginal in ((a, table.sum(axis=1)), (b, table.sum(axis=0))):
-                    totals[axis] += n_reports * marginal
-                    weights[axis] += n_reports
+            table = mechanism.frequencies(counts, n_reports).reshape([shape[a] for a in attributes])
+            for place, axis in enumerate(attributes):
+                others = tuple(other for other in range(table.ndim) if other != place)
+                weight = n_reports * shape[axis] / table.size / contrast_variance(mechanism)
+                totals[axis] += weight * table.sum(axis=others)
+                weights[axis] += weight
     return [total / weight if weight else np.full(len(total), 1 / len(total))
             for total, weight in zip(totals, weights)]
