@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skldp._validation._parameters import check_fraction, check_integer, sampling_seed
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._joint import unbiased_marginals
+from skldp.models.categories._attribute_marginals import pooled_marginals
 from skldp.protocols._pair_protocol import PairProtocol
 
 
@@ -152,7 +152,7 @@ def describe_attributes(posterior, aggregate):
     return {
         "frequencies_": [one.mean(axis=0) for one in marginals],
         "frequencies_std_": [one.std(axis=0) for one in marginals],
-        "point_estimate_": unbiased_marginals(aggregate),
+        "point_estimate_": [estimate for estimate, _, _ in pooled_marginals(aggregate)],
         "categories_": list(protocol.known_categories),
         "mechanism_": "block",
         "likelihood_": "exact",

@@ -170,9 +170,9 @@ class HistogramModel(Model):
     @property
     def independent(self):
         """Function of standard normal coordinates to frequencies, for more than 2,048 categories; else None."""
-        return self._by_marginals if self.n_params > _MOST_SAMPLED else None
+        return self.by_marginals if self.n_params > _MOST_SAMPLED else None
 
-    def _by_marginals(self, theta):
+    def by_marginals(self, theta):
         r"""Return frequencies with the posterior of each category given its own count, whose sum is one.
 
         The marginal posteriors of all :math:`y_k` are independent, and the sum of a draw is nearly one. It becomes one
