@@ -129,8 +129,8 @@ def test_privacy_loss_of_whole_records_is_epsilon(epsilon):
     for table, mechanism in enumerate(protocol.randomizer):
         cells = np.arange(mechanism.n_counts)
         own = protocol.cells(records, table)
-        given = [np.log(max(shares[table], 1e-300)) + mechanism.log_prob(cells, np.full(len(cells), one)) for one in own]
-        logs.append(given)
+        given = [mechanism.log_prob(cells, np.full(len(cells), one)) for one in own]
+        logs.append(np.log(max(shares[table], 1e-300)) + np.array(given))
     logs = np.concatenate(logs, axis=1)
     assert np.exp(logs).sum(axis=1) == pytest.approx(np.ones(12))
     loss = (logs.max(axis=0) - logs.min(axis=0)).max()

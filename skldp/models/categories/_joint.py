@@ -25,10 +25,8 @@ class JointModel(Model):
 
     Parameters
     ----------
-    aggregate : Aggregate
-        Counts of reports under one or more :class:`skldp.protocols.PairProtocol`.
-    concentration : "auto" or float, default="auto"
-        Parameter of the Dirichlet prior of the frequencies of each attribute.
+    aggregate, concentration
+        As in :func:`marginal_models`.
 
     Notes
     -----
