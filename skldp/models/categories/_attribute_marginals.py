@@ -69,6 +69,44 @@ def pooled_marginals(aggregate):
     return [_pooled(parts) if parts else (np.full(size, 1 / size), 1.0, 1.0) for parts, size in zip(found, shape)]
 
 
+def largest_changes(aggregate):
+    r"""Return the largest change of each frequency of an attribute by one report, in units of its posterior variance.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Counts of reports under one or more :class:`skldp.protocols.PairProtocol`.
+
+    Returns
+    -------
+    list of ndarray
+
+    Notes
+    -----
+    One report of table j, which has the share w of the precision 1/V of the pooled estimate x, moves that estimate by
+    :math:`w(f_k - x_k)/n_j`, with the estimate :math:`f_k = (N - rq)/(p - q)` from this report alone: its block
+    contains N of the r cells of category k, from none to as many as fit. With the variances :math:`V_k` of estimates
+    a normal posterior of the variance :math:`\sigma_k^2(1 - V_k/\sum_lV_l)`, for frequencies whose sum is given, moves
+    by :math:`\sigma_k^2/V_k` times as much, and :math:`w/(n_jV)` is the precision of one report. The concentration of
+    the prior is taken as given.
+    """
+    shape = aggregate.protocol.shape
+    found = []
+    for axis, (estimate, variance, slope) in enumerate(pooled_marginals(aggregate)):
+        largest, n_categories = np.zeros(len(estimate)), len(estimate)
+        own = np.maximum(variance + slope * (np.clip(estimate, 0, 1) - 1 / n_categories), 1e-3 * variance)
+        for mechanism, attributes, share in (part for one in aggregate.parts
+                                             for part in zip(one.randomizer, one.tables, one.shares)):
+            if axis in attributes and share:
+                n_cells = mechanism.n_categories // shape[axis]
+                counts = np.array([[0.0], [min(n_cells, mechanism.n_ones)]])
+                alone = (counts - n_cells * mechanism.q) / (mechanism.p - mechanism.q)
+                change = np.abs(alone - estimate).max(axis=0)
+                largest = np.maximum(largest, change / n_cells / contrast_variance(mechanism))
+        found.append(largest * variance / own / np.maximum(1 - own / own.sum(), 1e-3))
+    return found
+
+
 def table_parts(protocol, tally):
     """Return the mechanism, the attributes and the counts of each table that has reports."""
     counts = np.split(tally.sums, protocol.starts[1:-1])

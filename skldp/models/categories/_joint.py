@@ -7,7 +7,7 @@ from scipy.special import gammaincinv, ndtr
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models._base import Model
-from skldp.models.categories._attribute_marginals import marginal_models, table_parts
+from skldp.models.categories._attribute_marginals import largest_changes, marginal_models, table_parts
 
 MAX_JOINT = 10**5  # cells of a joint table
 _N_STEPS = 400  # largest number of steps of a maximisation
@@ -74,7 +74,7 @@ class JointModel(Model):
             raise InvalidParameterError(
                 f"The joint table of these attributes has {math.prod(self.shape)} cells, and at most {MAX_JOINT} are "
                 "modelled. Use fewer attributes, or merge rare categories.")
-        self.marginals = marginal_models(aggregate, concentration)
+        self._aggregate, self.marginals = aggregate, marginal_models(aggregate, concentration)
         self._parts = [part for one, tally in aggregate.parts.items() for part in table_parts(one, tally)
                        if len(part[1]) == 2]
         self._counts = np.concatenate([np.zeros(0), *(counts for _, _, counts in self._parts)])
@@ -104,6 +104,15 @@ class JointModel(Model):
         return {"frequencies": self._maximise(weights, added, marginals, _N_STEPS).reshape(len(theta), -1)}
 
     independent = constrain
+
+    def influence(self, draws):
+        """Return the largest change of the posterior mean of each frequency of an attribute by one report, by name."""
+        joint = draws["frequencies"].reshape(-1, *self.shape)
+        found = {}
+        for axis, changes in enumerate(largest_changes(self._aggregate)):
+            frequencies = joint.sum(axis=tuple(other + 1 for other in range(len(self.shape)) if other != axis))
+            found[f"frequencies[{axis}]"] = frequencies.var(axis=0) * changes
+        return found
 
     def _maximise(self, counts, added, marginals, n_steps):
         """Return joint tables of given marginals with the largest likelihood, for weights of reports and of cells."""
