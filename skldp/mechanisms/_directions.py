@@ -25,8 +25,8 @@ _LEVEL_MARGIN = 2.0**-40  # relative margin of the threshold, above the float er
 class DirectionMechanism(Mechanism):
     r"""A unit vector :math:`\zeta` whose density has two levels: high on a near set around the record's direction u.
 
-    The near set is described by :math:`\langle\zeta, u\rangle` and its height ``gamma``. A subclass says what it is, and
-    what its reports estimate.
+    The near set is described by :math:`\langle\zeta, u\rangle` and its height ``gamma``. A subclass says what it is,
+    and what its reports estimate.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
+from skldp.mechanisms._gaussian_moments import MOMENT_RADIUS, GaussianMoments
+from skldp.mechanisms._moments import SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION
 from skldp.protocols._possible_sums import is_gram_matrix, largest_noisy_sums, within_box, within_sphere
 
