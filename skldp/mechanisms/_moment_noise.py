@@ -43,6 +43,11 @@ class MomentNoise:
     identity: float = 0.0
     mixed: float = 0.0
 
+    @property
+    def isotropic(self):
+        """Whether the noise does not depend on the records."""
+        return not (self.linear or self.identity or self.mixed)
+
     def variance(self, x, theta):
         r"""Variance of :math:`\langle X, R\rangle`, X of shape (..., k, k), for Gaussian records of mean 0."""
         product = x @ theta
