@@ -136,8 +136,6 @@ class Axis(DirectionMechanism):
     @cached_property
     def _fourth_moments(self):
         """A', B' and C', without the dither."""
-        if not self.private:
-            return 0.0, 0.0, 1.0
         m, growth = self.dimension, math.expm1(self._cap_epsilon)
         p02, p11, p20 = (self._share(i, j, self.gamma) for i, j in ((0, 2), (1, 1), (2, 0)))
         scale = 1 / ((1 + growth * self.cap_mass) * m * (m + 2))
@@ -146,11 +144,13 @@ class Axis(DirectionMechanism):
     @cached_property
     def noise(self):
         """Covariance of a decoded report over records."""
+        if not self.private:
+            return MomentNoise(0.0)
         (alpha, beta), (a, b, c), dither = self._alpha_beta, self._fourth_moments, self._dither
         square = self.norm**2
         parts = (2 * square**2 * (a + 2 * alpha * dither + dither**2), 2 * square * (b + beta * dither), c,
                  square**2 * (a - alpha**2), square * (b - alpha * beta))
-        return MomentNoise(*(part / beta**2 for part in parts))
+        return MomentNoise(*(part / beta**2 for part in parts), square)
 
     @property
     def noise_variance(self):

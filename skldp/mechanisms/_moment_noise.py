@@ -1,6 +1,7 @@
 """Covariance of decoded reports of second moments, as an operator on symmetric matrices."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +16,8 @@ class MomentNoise:
         :math:`c_0, c_1, c_2` below.
     identity, mixed : float
         :math:`g_0, g_1` below.
+    square_radius : float, default=inf
+        Largest squared length of a record; infinite if the noise does not depend on it.
 
     Notes
     -----
@@ -42,11 +45,24 @@ class MomentNoise:
     square: float = 1.0
     identity: float = 0.0
     mixed: float = 0.0
+    square_radius: float = math.inf
 
     @property
     def isotropic(self):
         """Whether the noise does not depend on the records."""
-        return not (self.linear or self.identity or self.mixed)
+        return math.isinf(self.square_radius)
+
+    def within(self, square):
+        """Noise of records whose mean squared length is ``square``, an array, with fields that are arrays.
+
+        Records are not longer than the radius. A model may say that they are; then this is the noise of records with
+        the same moments, scaled to the radius, because without the scaling it might be no covariance.
+        """
+        if self.isotropic:
+            return self
+        share = np.minimum(1.0, self.square_radius / square)
+        return replace(self, linear=self.linear * share, square=1 + (self.square - 1) * share**2,
+                       mixed=self.mixed * share)
 
     def variance(self, x, theta):
         r"""Variance of :math:`\langle X, R\rangle`, X of shape (..., k, k), for Gaussian records of mean 0."""

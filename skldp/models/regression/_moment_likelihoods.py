@@ -17,16 +17,16 @@ class MomentLikelihood:
 
     Notes
     -----
-    Records :math:`v = (x, w\eta) \sim N(\mu, \Psi)` are extended by the constant, :math:`\tilde v = (\kappa, v)`, with
-    :math:`\tilde m = (\kappa, \mu)`, :math:`\Theta = E\tilde v\tilde v^T = U\Lambda U^T` and
+    Records :math:`v = (x, w\eta) \sim N(\mu, \Psi)` are extended by the constant, :math:`\tilde v = (\kappa, v)`,
+    with :math:`\tilde m = (\kappa, \mu)`, :math:`\Theta = E\tilde v\tilde v^T = U\Lambda U^T` and
     :math:`D = \bar Z - \Theta`. The covariance of a report is that of ``MomentNoise``; in the eigenbasis and in svec
     coordinates it is
 
     .. math:: V = \mathrm{diag}(M) + GKG^T, \quad M_{ij} = c_0 + c_1(\lambda_i + \lambda_j) + 2c_2\lambda_i\lambda_j,
 
     where the columns of G are the matrices :math:`\tilde m\tilde m^T`, I and :math:`\Lambda`, and K has the entry
-    :math:`-2c_2` and the block :math:`(g_0, g_1; g_1, c_2 - 1)`. Isotropic noise has the first column alone, and without
-    an intercept there is no first column. With P = G / M (elementwise division), the Frobenius product
+    :math:`-2c_2` and the block :math:`(g_0, g_1; g_1, c_2 - 1)`. Isotropic noise has the first column alone, and
+    without an intercept there is no first column. With P = G / M (elementwise division), the Frobenius product
     :math:`\langle,\rangle`, :math:`S = \langle G, P\rangle`, :math:`J = (I + KS)^{-1}K` and
     :math:`h = \langle P, D\rangle`, the mean of N reports is approximately Gaussian with
 
@@ -41,6 +41,9 @@ class MomentLikelihood:
               + 2\textstyle\sum_aP_a\Omega(PJ)_a - (PJ)_\Lambda
               - \mathrm{diag}_i\left(\textstyle\sum_j\omega_j/M_{ij} + \omega_i/M_{ii}\right), \quad
               \partial_{\tilde m} = 2\left(N(Jh)_mQ - (PJ)_m\right)\tilde m .
+
+    Where the model says that records are longer than they may be, the noise is that of scaled records
+    (``MomentNoise.within``), and the derivatives take the scale as constant.
     """
 
     def __init__(self, protocol, tally):
@@ -86,17 +89,19 @@ class MomentLikelihood:
         deviation = back @ self.mean @ vectors
         deviation.reshape(len(values), -1)[:, ::values.shape[1] + 1] -= values
         rotated_mean = None if mean is None else matvec(back, mean)  # U'm
-        slopes = self.law.linear / 2 + self.law.square * values  # omega
-        variances = 2 * values[:, :, None] * slopes[:, None, :] + self.law.linear * values[:, None, :]
-        variances += self.law.constant
-        low_rank = LowRank(self.law, values, rotated_mean, variances)
+        law = self.law.within(values.sum(axis=1))
+        linear = np.reshape(law.linear, (-1, 1))
+        slopes = linear / 2 + np.reshape(law.square, (-1, 1)) * values  # omega
+        variances = 2 * values[:, :, None] * slopes[:, None, :]
+        variances += (linear * values)[:, None, :] + law.constant
+        low_rank = LowRank(law, values, rotated_mean, variances)
         inner, along = low_rank.along(deviation)
         q_matrix = deviation / variances  # D / M, the first term of Q
         value = -0.5 * self.n_reports * (_inner(deviation, q_matrix) - np.vecdot(inner, along))
         value -= 0.5 * (_log_determinant(variances) + low_rank.log_determinant)
         if not with_gradients:
             return value, None, None
-        q_matrix -= low_rank.combined(along)  # Q
+        q_matrix -= low_rank.combined(along[:, None])[:, 0]  # Q
         by_moments, by_mean = self._gradients(q_matrix, along, slopes, variances, low_rank, rotated_mean)
         return value, vectors @ by_moments @ back, None if mean is None else matvec(vectors, by_mean)
 
