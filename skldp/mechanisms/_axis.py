@@ -148,9 +148,10 @@ class Axis(DirectionMechanism):
             return MomentNoise(0.0)
         (alpha, beta), (a, b, c), dither = self._alpha_beta, self._fourth_moments, self._dither
         square = self.norm**2
-        parts = (2 * square**2 * (a + 2 * alpha * dither + dither**2), 2 * square * (b + beta * dither), c,
-                 square**2 * (a - alpha**2), square * (b - alpha * beta))
-        return MomentNoise(*(part / beta**2 for part in parts), square)
+        return MomentNoise(constant=2 * square**2 * (a + 2 * alpha * dither + dither**2) / beta**2,
+                           linear=2 * square * (b + beta * dither) / beta**2, square=c / beta**2,
+                           identity=square**2 * (a - alpha**2) / beta**2, mixed=square * (b - alpha * beta) / beta**2,
+                           square_radius=square)
 
     @property
     def noise_variance(self):

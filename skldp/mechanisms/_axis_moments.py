@@ -72,8 +72,14 @@ class AxisMoments(MomentMechanism):
 
     @property
     def noise_variance(self):
-        """Variance of a decoded entry off the diagonal, in svec coordinates, averaged over directions of records."""
-        return self.axis.noise_variance
+        """Variance of a decoded entry of x with a response, in svec coordinates, for typical records.
+
+        It depends on the records, see ``noise``. Typical ones have a mean squared length of x of 1/2, and of a response
+        of 1/4 of its square bound (1 for labels). The variance of an entry of x with x is smaller.
+        """
+        x = 0.5 / self.n_features
+        y = self.y_weight**2 * (1.0 if self.labelled else 0.25) if self.n_responses else x
+        return self.noise.constant + self.noise.linear * (x + y) + 2 * (self.noise.square - 1) * x * y
 
     def encode(self, x: Any) -> np.ndarray:
         """Encode records, shape (n, n_features + k), as integers of norm at most 2**16."""

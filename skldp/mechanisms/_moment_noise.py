@@ -35,9 +35,8 @@ class MomentNoise:
     --------
     >>> import numpy as np
     >>> from skldp.mechanisms._moment_noise import MomentNoise
-    >>> off_diagonal = np.array([[0.0, 0.5], [0.5, 0.0]])
-    >>> float(MomentNoise(constant=3.0).variance(off_diagonal, np.eye(2)))
-    2.5
+    >>> MomentNoise(constant=3.0).variance(np.eye(2), np.array([0.0, 1.0]), np.eye(2))
+    array([1.5, 3. ])
     """
 
     constant: float
@@ -64,10 +63,17 @@ class MomentNoise:
         return replace(self, linear=self.linear * share, square=1 + (self.square - 1) * share**2,
                        mixed=self.mixed * share)
 
-    def variance(self, x, theta):
-        r"""Variance of :math:`\langle X, R\rangle`, X of shape (..., k, k), for Gaussian records of mean 0."""
-        product = x @ theta
-        trace, along = np.trace(x, axis1=-2, axis2=-1), np.trace(product, axis1=-2, axis2=-1)
-        return (self.constant * np.sum(x * x, axis=(-2, -1)) + 2 * self.linear * np.sum(product * x, axis=(-2, -1))
-                + 2 * self.square * np.sum(product * product.swapaxes(-2, -1), axis=(-2, -1))
-                + self.identity * trace**2 + 2 * self.mixed * trace * along + (self.square - 1) * along**2)
+    def variance(self, left, right, theta):
+        r"""Variance of :math:`l^TRr` that is due to the noise, for the rows l of a matrix and a vector r.
+
+        Notes
+        -----
+        It is :math:`\langle X, \mathcal C[X]\rangle - \langle X, \mathrm{Cov}(vv^T)[X]\rangle` at
+        :math:`X = \frac12(lr^T + rl^T)`, for Gaussian records of mean zero.
+        """
+        lr, ll, rr = left @ right, np.vecdot(left, left), right @ right
+        across, along, other = left @ theta @ right, np.vecdot(left @ theta, left), right @ theta @ right
+        return (self.constant * (ll * rr + lr**2) / 2
+                + self.linear * (2 * lr * across + rr * along + ll * other) / 2
+                + (self.square - 1) * (along * other + 2 * across**2)
+                + self.identity * lr**2 + 2 * self.mixed * lr * across)

@@ -59,18 +59,14 @@ class LinearModel(RegressionModel):
     def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol
         kind = _LIKELIHOODS[type(protocol)]
-        parts = [(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
-        likelihoods = [kind(part, tally) for part, tally in parts]
+        likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         units = Units(protocol.data_norm, protocol.y_scale, protocol.y_offset)
         prior = check_regression_prior(prior)
         priors = [priors_in_public_units(prior, _DEFAULTS, protocol.n_features, units.x, y_unit)
                   for y_unit in np.atleast_1d(units.y).tolist()]
         self.n_features = protocol.n_features
-        # Weights of the entries of (x, y) in the reports of each part; cohorts may have different ones.
-        ones = np.ones(self.n_features)
-        self.weights = [np.append(ones, np.full(part.n_responses, part.y_weight)) for part, _ in parts]
-        reported = [part.reported(weights[-1]) for part, weights in zip(likelihoods, self.weights)]
-        self.reported = ReportedMoments.pooled(reported, self.n_features, protocol.n_responses)
+        self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], self.n_features,
+                                               protocol.n_responses)
         # E xy - E x E y is Sigma theta, and E y is the line at the mean of x.
         coordinates = RegressionCoordinates(priors, protocol.has_intercept, self.reported)
         super().__init__(likelihoods, coordinates, units)
@@ -91,7 +87,8 @@ class LinearModel(RegressionModel):
             mean = np.concatenate([point.x_mean, lines.response], axis=1)
         value = point.log_prior()
         by_mean, by_joint = np.zeros(joint.shape[:2]), np.zeros_like(joint)
-        for part, weights in zip(self.likelihoods, self.weights):
+        for part in self.likelihoods:
+            weights = part.weights  # cohorts may have different ones
             products = np.outer(weights, weights)
             part_value, part_by_mean, part_by_joint = part.value_and_gradients(
                 None if mean is None else mean * weights, joint * products, with_gradient)

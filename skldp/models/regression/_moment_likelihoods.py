@@ -53,15 +53,15 @@ class MomentLikelihood:
         self.intercept_weight = mechanism.intercept_weight
         self.law = above_floor(mechanism.noise)
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
-        self.n_responses = protocol.n_responses
+        self.n_responses, self.weights = protocol.n_responses, record_weights(protocol)
 
-    def reported(self, y_weight):
+    def reported(self):
         """Return the estimated moments of (x, y)."""
         d, shift = len(self.mean) - 1, int(self.intercept_weight > 0)
         # Noise, and the spread of the records; svec multiplies what is off the diagonal by the root of two.
         information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
         mean = self.mean[0, 1:] / self.intercept_weight if shift else None
-        return weighted_moments(mean, self.mean[shift:, shift:], y_weight, information,
+        return weighted_moments(mean, self.mean[shift:, shift:], self.weights[-1], information,
                                 self.intercept_weight**2 * information, self.n_responses)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
@@ -136,14 +136,14 @@ class RecordLikelihood:
         self.n_reports = tally.n_reports
         self.first, self.second = products[0, 1:], products[1:, 1:]
         self.noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-        self.centred = not protocol.has_intercept
+        self.centred, self.weights = not protocol.has_intercept, record_weights(protocol)
 
-    def reported(self, y_weight):
+    def reported(self):
         """Return the estimated moments of (x, y)."""
         size = len(self.second)
         variance = self.noise + 1 / (4 * size)  # of an entry of a noisy record; that of a product is its square
-        return weighted_moments(None if self.centred else self.first, self.second - self.noise * np.eye(size), y_weight,
-                                self.n_reports / variance**2, self.n_reports / variance)
+        return weighted_moments(None if self.centred else self.first, self.second - self.noise * np.eye(size),
+                                self.weights[-1], self.n_reports / variance**2, self.n_reports / variance)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
         """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
@@ -152,6 +152,11 @@ class RecordLikelihood:
         """
         return gaussian_value_and_gradients(self.n_reports, self.first, self.second, self.noise, mean=mean,
                                             covariance=covariance, with_gradients=with_gradients)
+
+
+def record_weights(protocol):
+    """Return the weights of the entries of (x, y) in a report."""
+    return np.append(np.ones(protocol.n_features), np.full(protocol.n_responses, protocol.y_weight))
 
 
 def above_floor(law):
