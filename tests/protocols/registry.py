@@ -11,6 +11,7 @@ import numpy as np
 from skldp.exceptions import SeededNoiseWarning
 from skldp.protocols import (
     CategoryProtocol,
+    CovarianceProtocol,
     GradientProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
@@ -63,7 +64,7 @@ class Case:
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol)):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol, CovarianceProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
@@ -167,6 +168,11 @@ CASES = {
                                                          "mechanism": "gaussian", "epsilon": 3.0}),
     "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
                                                                           "intercept_weight": 0.0}),
+    "sphere covariance": Case(CovarianceProtocol, {"n_features": 3, "data_norm": 2.0}),
+    "sphere covariance without constant": Case(CovarianceProtocol, {"n_features": 2, "intercept_weight": 0.0}),
+    "gaussian covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian covariance without constant": Case(CovarianceProtocol, {"mechanism": "gaussian", "delta": 1e-6,
+                                                                      "intercept_weight": 0.0}),
     "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
     "records without centring": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
                                                       "delta": 1e-9}),
@@ -196,7 +202,8 @@ NOISY = list(CASES)
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
-                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
+                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere covariance",
+                       "gaussian covariance without constant", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",

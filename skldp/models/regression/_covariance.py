@@ -65,6 +65,11 @@ class CovarianceCoordinates:
         self.sinh_power = np.arange(n_features) - 1.0  # j - 2 for j from 1
         self.cosh_power = n_features + 2 * eta - 2
 
+    def prior_deviations(self):
+        """Return the prior standard deviations of the logarithm of a variance, and of a correlation."""
+        # A correlation under LKJ is 2 b - 1 with b ~ Beta(a, a), a = eta - 1 + d / 2, of variance 1 / (2 a + 1).
+        return 2 * self.scales.prior_std, (self.cosh_power + 1) ** -0.5
+
     def expand(self, theta):
         """Return the covariance matrices at coordinates of shape (n_walkers, n_params): scales, then rows."""
         return _CovariancePoint(self, theta)
@@ -141,6 +146,7 @@ class HalfNormalScales:
 
     def __init__(self, n_features, std):
         self.n_params, self.log_std = n_features, np.log(std)
+        self.prior_std = np.pi / np.sqrt(8)  # of the logarithm of a half-normal variable
 
     def expand(self, theta):
         """Return the log scales at coordinates of shape (n_walkers, n_params), with their log-prior and pull-back."""
@@ -194,6 +200,8 @@ class LearnedScales:
         self.centre = np.log(0.5) - 0.5 * np.log(d)
         # Along the unit vector (1, ..., 1) / sqrt(d), in which a mean of variance v has the variance d v.
         self.common_precision = 1 / (d * _COMMON**2) + information
+        # The mean of 1 / chi^2 with three degrees of freedom is 1, so that of s^2 is 3.
+        self.prior_std = np.sqrt(_COMMON**2 + T_FREEDOM * _SPREAD**2 * (1 - 1 / d))
         common = np.mean(estimate) - self.centre
         self.common_mean = information * common / self.common_precision
         self.deviation = estimate - np.mean(estimate)
