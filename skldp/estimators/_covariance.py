@@ -18,7 +18,7 @@ from skldp.protocols._moment_protocol import CovarianceProtocol
 class BaseLDPCovariance(BaseLDPEstimator):
     """An estimator of the covariance of a vector of bounded norm."""
 
-    _model: Any = CovarianceModel
+    _mean_name = "location"
 
     def _protocol(self, n_features=None, labels=None):
         mechanism = check_mechanism(self.mechanism)
@@ -31,7 +31,7 @@ class BaseLDPCovariance(BaseLDPEstimator):
                                   n_features=1 if n_features is None else n_features, **options)
 
     def _models(self, aggregate):
-        return [self._model(aggregate, self.prior)]
+        return [CovarianceModel(aggregate, self.prior, self._mean_name)]
 
     @staticmethod
     def _informed(model, posterior):

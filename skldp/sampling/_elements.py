@@ -5,7 +5,8 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError
 
 LONGEST = 64  # elements of a parameter that a summary shows by default
-_BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
+# Parameters whose axes are responses, classes or components, which have numbers.
+_NUMBERED = {"intercept", "sigma", "residual_correlation", "explained_variance", "explained_variance_ratio"}
 
 
 def axis_labels(draws, names):
@@ -38,9 +39,9 @@ def _joined(name):
 
 
 def _n_numbered(name, draws):
-    """Return the number of axes of a parameter that are responses or classes, which come first and have numbers."""
+    """Return the number of axes of a parameter that have numbers, which come first."""
     n_axes = draws.ndim - 2
-    return n_axes if name in _BY_RESPONSE else n_axes - 1 if name == "coef" else 0
+    return n_axes if name in _NUMBERED else n_axes - 1 if name == "coef" else 0
 
 
 def element_labels(axes):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp.models._normal_tails import inverse_softplus, unbend_negative
-from skldp.models.regression._covariance import T_FREEDOM, CovarianceCoordinates, UnitScales, matvec
+from skldp.models.regression._covariance import LEARNED_SCALES, T_FREEDOM, CovarianceCoordinates, UnitScales, matvec
 from skldp.models.regression._line import TINY
 from skldp.models.regression._point import RegressionPoint
 from skldp.models.regression._vector import MAX_LOG, MAX_RESIDUAL, VectorCoordinates, clip_moments
@@ -41,6 +41,9 @@ class Priors:
         probability between R/200 and R/2.
     sigma_scale : float or None
         Scale of the half-normal prior of the residual standard deviation; None if the model has no such parameter.
+    learned_scales : tuple of float
+        Typical deviation of the logarithms of the scales of x from a common one, and standard deviation of that one, if
+        these are learned.
     """
 
     coef_scale: float
@@ -52,6 +55,7 @@ class Priors:
     lkj_eta: float
     mean_scale: float | None
     sigma_scale: float | None = None
+    learned_scales: tuple[float, float] = LEARNED_SCALES
 
 
 class RegressionCoordinates:

@@ -1,14 +1,14 @@
 """Log-density of the mean and covariance of a vector, given aggregated reports without responses."""
 
-import numpy as np
-
 from skldp.models.regression._base import Units, VectorModel
 from skldp.models.regression._moment_likelihoods import MomentLikelihood
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._vector import VectorCoordinates
 
-_DEFAULTS = DefaultScales(explained=1.0, coef=1.0, intercept=1.0)  # there are no coefficients
+# There are no coefficients. Scales, which are secondary in a regression, have a wider prior: with its prior, intervals
+# of small variances covered the truth in 0 to 30 % of fits to few reports, and with this one in 90 to 100 %.
+_DEFAULTS = DefaultScales(explained=1.0, coef=1.0, intercept=1.0, learned_scales=(0.5, 0.6))
 
 
 class CovarianceModel(VectorModel):
@@ -20,6 +20,8 @@ class CovarianceModel(VectorModel):
         Reports under one or more :class:`skldp.protocols.CovarianceProtocol`.
     prior : "auto" or RegressionPrior, default="auto"
         Priors of the scales, correlations and means of x. Those of coefficients and residuals are not used.
+    mean_name : str, default="location"
+        Name of the mean among the parameters.
 
     Notes
     -----
@@ -38,8 +40,8 @@ class CovarianceModel(VectorModel):
     ((5,), (5, 7))
     """
 
-    def __init__(self, aggregate, prior="auto"):
-        protocol = aggregate.protocol
+    def __init__(self, aggregate, prior="auto", mean_name="location"):
+        self.mean_name, protocol = mean_name, aggregate.protocol
         likelihoods = [MomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         d, units = protocol.n_features, Units(protocol.data_norm)
         priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, d, units.x)
@@ -57,22 +59,10 @@ class CovarianceModel(VectorModel):
     def constrain(self, theta):
         """Return the natural parameters by name, in the units of the data."""
         point = self.coordinates.expand(theta)
-        params = {} if point.x_mean is None else {"location": self.units.x * point.x_mean}
+        params = {} if point.x_mean is None else {self.mean_name: self.units.x * point.x_mean}
         return {**params, "covariance": self.units.x**2 * point.covariance}
 
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         value, by_mean, by_covariance = self._likelihood(point.x_mean, point.covariance, with_gradient)
         return point.log_prior() + value, point.gradient(by_covariance, by_mean) if with_gradient else None
-
-
-class ComponentModel(CovarianceModel):
-    """The same model, with the variances along the principal components among its parameters."""
-
-    def constrain(self, theta):
-        """Return the natural parameters by name, in the units of the data."""
-        params = super().constrain(theta)
-        params = {"mean" if name == "location" else name: values for name, values in params.items()}
-        variances = np.linalg.eigvalsh(params["covariance"])[:, ::-1]
-        ratios = variances / variances.sum(axis=1, keepdims=True)
-        return {"explained_variance": variances, "explained_variance_ratio": ratios, **params}

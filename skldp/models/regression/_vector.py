@@ -85,7 +85,7 @@ def _scales(priors, reported, variances):
         return HalfNormalScales(len(variances), priors.covariance_scale)
     # The variance of a reported variance is twice that of a product; d tau^2 = 2 tau^2 d log tau.
     information = 2 * np.mean(variances) ** 2 * reported.cross_information
-    return LearnedScales(len(variances), 0.5 * np.log(variances), information)
+    return LearnedScales(len(variances), 0.5 * np.log(variances), information, priors.learned_scales)
 
 
 class VectorPoint:
