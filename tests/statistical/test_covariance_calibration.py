@@ -8,7 +8,7 @@ from skldp import MCMC, LDPCovariance
 from skldp.sampling import sample
 from tests.statistical.calibration import draw_covariance, draw_mean, p_values
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
 N_FITS, LEVEL, N_CLIENTS = 100, 1e-4, 4000
 SHORT = MCMC(n_walkers=32, n_warmup=40, n_draws=40)
