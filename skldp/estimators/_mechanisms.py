@@ -28,7 +28,8 @@ class Moments(BaseEstimator):
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
     intercept_weight : "auto" or float, default="auto"
         Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
-        regression, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an intercept.
+        regression, 1/2 for a covariance, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an
+        intercept or mean.
 
     See Also
     --------
@@ -129,3 +130,4 @@ def _weight(value, name, default):
 
 LINEAR_CONSTANT = math.sqrt(0.5)
 LOGISTIC_CONSTANT = 0.3
+COVARIANCE_CONSTANT = 0.5

@@ -12,6 +12,7 @@ from skldp.exceptions import SeededNoiseWarning
 from skldp.protocols import (
     CategoryProtocol,
     CountRoundProtocol,
+    CovarianceProtocol,
     GradientProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
@@ -65,7 +66,7 @@ class Case:
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol)):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol, CovarianceProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
@@ -188,6 +189,11 @@ CASES = {
                                                          "mechanism": "gaussian", "epsilon": 3.0}),
     "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
                                                                           "intercept_weight": 0.0}),
+    "sphere covariance": Case(CovarianceProtocol, {"n_features": 3, "data_norm": 2.0}),
+    "sphere covariance without constant": Case(CovarianceProtocol, {"n_features": 2, "intercept_weight": 0.0}),
+    "gaussian covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian covariance without constant": Case(CovarianceProtocol, {"mechanism": "gaussian", "delta": 1e-6,
+                                                                      "intercept_weight": 0.0}),
     "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
     "records without centring": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
                                                       "delta": 1e-9}),
@@ -236,6 +242,7 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "sphere label moments", "axis label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
+                       "sphere covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
                        "counts", "gaussian counts of one feature")}
