@@ -55,6 +55,7 @@ def _pure():
     for epsilon in (0.3, 1.0, 4.0):
         yield SphereMoments(epsilon=epsilon, n_features=1, n_responses=2), RECORDS
         yield SphereMoments(epsilon=epsilon, n_features=3, n_responses=0, intercept_weight=0.5), LONE_RECORDS
+        yield AxisMoments(epsilon=epsilon, n_features=3, n_responses=0, intercept_weight=0.5), LONE_RECORDS
         yield Laplace(epsilon=epsilon, n_levels=64), VALUES
         yield Laplace(epsilon=epsilon), VALUES
         yield SquareWave(epsilon=epsilon, n_levels=32), VALUES

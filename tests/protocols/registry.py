@@ -191,6 +191,7 @@ CASES = {
                                                                           "intercept_weight": 0.0}),
     "sphere covariance": Case(CovarianceProtocol, {"n_features": 3, "data_norm": 2.0}),
     "sphere covariance without constant": Case(CovarianceProtocol, {"n_features": 2, "intercept_weight": 0.0}),
+    "axis covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "axis", "epsilon": 3.0}),
     "gaussian covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
     "gaussian covariance without constant": Case(CovarianceProtocol, {"mechanism": "gaussian", "delta": 1e-6,
                                                                       "intercept_weight": 0.0}),
@@ -242,7 +243,7 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "sphere label moments", "axis label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
-                       "sphere covariance", "gaussian covariance without constant",
+                       "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
                        "counts", "gaussian counts of one feature")}
