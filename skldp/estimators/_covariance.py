@@ -24,7 +24,8 @@ class BaseLDPCovariance(BaseLDPEstimator):
         mechanism = check_mechanism(self.mechanism)
         if not isinstance(mechanism, Moments):
             raise InvalidParameterError(f"{type(self).__name__} needs moments of records: mechanism={self.mechanism!r} "
-                                        'reports noisy records. Choose "auto", "sphere", "axis", "gaussian" or Moments(...).')
+                                        'reports noisy records. Choose "auto", "sphere", "axis", "gaussian" or '
+                                        "Moments(...).")
         options = mechanism._options(not self.assume_centered, COVARIANCE_CONSTANT)
         del options["y_weight"]  # there is no response
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
