@@ -42,6 +42,7 @@ TINY = {
 }
 VECTORS = {
     "moments, sphere": MomentProtocol(n_features=2),
+    "moments, axis": MomentProtocol(n_features=2, mechanism="axis", epsilon=3.0),
     "moments, gaussian": MomentProtocol(n_features=2, mechanism="gaussian"),
     "records": RecordProtocol(n_features=2, epsilon=8.0), "labelled": LabelRecordProtocol(n_features=2, epsilon=8.0),
     "gradients": GradientProtocol(n_features=2, mechanism="sphere"),

@@ -187,7 +187,7 @@ def _responses_cases():
     X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
     residuals = rng.multivariate_normal(np.zeros(k), [[0.01, 0.006, 0], [0.006, 0.01, 0], [0, 0, 0.02]], size=N_CLIENTS)
     y = X @ [[0.5, 0.2, -0.4], [-0.3, 0.1, 0.3]] + 0.1 + residuals
-    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+    for kind, weight in (("sphere", {}), ("axis", {}), ("gaussian", {"intercept_weight": 0.0})):
         def make(n_clients, unit=1.0, kind=kind, weight=weight):
             def protocol_of(unit):
                 return MomentProtocol(mechanism=kind, n_features=d, epsilon=4.0, data_norm=unit, y_weight=0.6,
@@ -209,7 +209,7 @@ def _regression_cases():
     for constant in (True, False):
         weight = {} if constant else {"intercept_weight": 0.0}
         note = "" if constant else ", no intercept"
-        for kind in ("sphere", "gaussian", "records"):
+        for kind in ("sphere", "axis", "gaussian", "records"):
             def linear(n_clients, unit=1.0, kind=kind, constant=constant, weight=weight):
                 def protocol_of(unit):
                     domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}
