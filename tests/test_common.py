@@ -25,6 +25,8 @@ ESTIMATORS = [
     skldp.LDPBayesLogisticRegression(inference="laplace"),
     skldp.LDPBayesLogisticRegression(inference="laplace", n_rounds=2),
     skldp.LDPBayesLogisticRegression(inference="laplace", mechanism="records", fit_intercept=False),
+    skldp.LDPBayesPoissonRegression(inference="laplace"),
+    skldp.LDPBayesPoissonRegression(inference="laplace", n_rounds=2, fit_intercept=False),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),

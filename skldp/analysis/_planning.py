@@ -11,7 +11,7 @@ from scipy.special import betaln, ndtri
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._choice import check_likelihood
-from skldp.models.regression._moment_likelihoods import LEAST_NOISE
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE, above_floor
 from skldp.models.values._cell_likelihoods import cell_likelihood
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
@@ -295,19 +295,31 @@ def coefficient_variances(protocol, covariance, residual, coef):
     With :math:`\Sigma = s^2I` these are the formulas in :func:`required_reports`. In general the error of the moments
     enters the coefficients through :math:`\Sigma^{-1}`.
     """
-    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
     inverse = np.linalg.inv(covariance)
+    if isinstance(protocol, (MomentProtocol, LabelMomentProtocol)):
+        return residual * np.diag(inverse) + _private_variances(protocol, covariance, residual, coef)
+    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
     squared, projected = np.vecdot(inverse, inverse), inverse @ coef
     if isinstance(protocol, LabelRecordProtocol):
         # The label is true with probability (1 + q) / 2; divided by q it is unbiased, with second moment 1 / q^2.
         response = 1 / protocol.randomizer.contrast**2 - 1
     else:
         response = noise / protocol.y_weight**2
-    if isinstance(protocol, (MomentProtocol, LabelMomentProtocol)):
-        private = squared * (response + noise * (coef @ coef)) + noise * projected**2
-        return residual * np.diag(inverse) + private / 2
     total = residual + response + noise * (coef @ coef)
     return total * (np.diag(inverse) + noise * squared) + (noise * projected) ** 2
+
+
+def _private_variances(protocol, covariance, residual, coef):
+    r"""Return the variances of coefficients that are due to the noise of one report of moments.
+
+    The error of coefficient j is :math:`l^TRr` with :math:`l = \Sigma^{-1}e_j` and :math:`r = (-\theta, 1/w)` in the
+    entries of x and of the response.
+    """
+    mechanism, inverse, cross = protocol.randomizer, np.linalg.inv(covariance), protocol.y_weight * covariance @ coef
+    square = protocol.y_weight**2 * (coef @ covariance @ coef + residual)
+    theta = np.block([[covariance, cross[:, None]], [cross, square]])
+    left = np.column_stack([inverse, np.zeros(len(inverse))])
+    return above_floor(mechanism.noise).variance(left, np.append(-coef, 1 / protocol.y_weight), theta)
 
 
 def checked_assumptions(assumptions, estimator, required, optional):

@@ -238,9 +238,10 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         return self
 
     def _name_elements(self):
-        """Name the elements of the posterior's parameters by the categories or features, if the estimator has names."""
+        """Name the elements of the posterior's parameters by the categories, classes or features, if there are any."""
         names = getattr(self, "categories_", getattr(self, "feature_names_in_", ()))
-        self.posterior_ = replace(self.posterior_, labels=axis_labels(self.posterior_.draws, names))
+        labels = axis_labels(self.posterior_.draws, names, getattr(self, "classes_", ()))
+        self.posterior_ = replace(self.posterior_, labels=labels)
 
     def _infer(self, models, protocol):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)

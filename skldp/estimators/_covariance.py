@@ -24,7 +24,8 @@ class BaseLDPCovariance(BaseLDPEstimator):
         mechanism = check_mechanism(self.mechanism)
         if not isinstance(mechanism, Moments):
             raise InvalidParameterError(f"{type(self).__name__} needs moments of records: mechanism={self.mechanism!r} "
-                                        'reports noisy records. Choose "auto", "sphere", "gaussian" or Moments(...).')
+                                        'reports noisy records. Choose "auto", "sphere", "axis", "gaussian" or '
+                                        "Moments(...).")
         options = mechanism._options(not self.assume_centered, COVARIANCE_CONSTANT)
         del options["y_weight"]  # there is no response
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
@@ -54,7 +55,7 @@ class LDPCovariance(BaseLDPCovariance, EmpiricalCovariance):
         Failure probability of the guarantee, if the mechanism has one (Gaussian noise).
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer records are shortened.
-    mechanism : {"auto", "sphere", "gaussian"} or Moments, default="auto"
+    mechanism : {"auto", "sphere", "axis", "gaussian"} or Moments, default="auto"
         How second moments are randomised: on a sphere ("auto": pure epsilon, and about five times fewer clients for the
         same posterior), or with Gaussian noise.
     assume_centered : bool, default=False

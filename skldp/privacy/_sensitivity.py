@@ -362,7 +362,10 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
     .. math:: v = \min\left(1, \frac\rho{\sqrt{m^2B + w^2B^2}}\right)
 
     depends on x and public numbers only, and because :math:`\|r\| \le m`, the weighted vector has a length of at most
-    :math:`\rho` for every record and response. Any two reports are at most :math:`2\rho` apart.
+    :math:`\rho` for every record and response. Any two reports are at most :math:`2\rho` apart, by the triangle
+    inequality. A model that is certain and wrong comes as close to that as one likes: w vanishes, and records x and -x
+    far from the origin have opposite scores. Nothing else about the response is used, so the proof is the same for
+    labels and for counts.
 
     Examples
     --------

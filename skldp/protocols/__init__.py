@@ -8,6 +8,7 @@ from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
+from skldp.protocols._moment_choice import axis_constant, moment_mechanism, moment_risk
 from skldp.protocols._moment_protocol import CovarianceProtocol, LabelMomentProtocol, MomentProtocol
 from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._record_protocol import RecordProtocol
@@ -35,6 +36,9 @@ __all__ = [
     "RoundProtocol",
     "SampledValueProtocol",
     "ValueProtocol",
+    "axis_constant",
     "load_reports",
+    "moment_mechanism",
+    "moment_risk",
     "save_reports",
 ]

@@ -9,7 +9,6 @@ import numpy as np
 
 from skldp._validation._parameters import check_choice
 from skldp.protocols._moment_reports import MECHANISMS
-from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
@@ -48,8 +47,21 @@ class _Moments(RegressionProtocol):
 
     def mean_moments(self, tally: Tally) -> np.ndarray:
         """Mean of the decoded moments of a tally, in svec coordinates."""
-        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
-        return self.randomizer.decode(mean[None])[0]
+        return self._reports.mean_moments(tally)
+
+    def mean_matrix(self, tally: Tally) -> np.ndarray:
+        """Mean of the decoded products v v' of v = (constant, x, responses).
+
+        Parameters
+        ----------
+        tally : Tally
+            Sums of valid reports.
+
+        Returns
+        -------
+        ndarray of shape (order, order)
+        """
+        return self._reports.mean_matrix(tally)
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
@@ -60,11 +72,10 @@ class _Moments(RegressionProtocol):
         return self._reports.extreme_effects(slopes)
 
     def _possible(self, tally):
-        well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
-        return well_formed and self._reports.possible(tally)
+        return self._reports.possible(tally)
 
     def _tally(self, reports):
-        return Tally(len(reports), column_sums(reports))
+        return self._reports.tally(reports)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +92,8 @@ class MomentProtocol(BoundedProtocol, _Moments):
         Public bound on the Euclidean norm of x; longer records are clipped to it.
     bounds_y : tuple of float or tuple of pairs, default=(-1, 1)
         Public interval of the response; one pair for each of several responses, which then have one report.
-    mechanism : {"sphere", "gaussian"}, default="sphere"
-        How the moments are randomised.
+    mechanism : {"sphere", "axis", "gaussian"}, default="sphere"
+        How the moments are randomised; see :class:`skldp.mechanisms.AxisMoments` for the axis.
     y_weight, intercept_weight : float, default=sqrt(1/2)
         Weights of each response and of the constant, relative to x, which has length 1 at most. A larger weight means
         less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
@@ -164,6 +175,7 @@ class CovarianceProtocol(_Moments):
     """
 
     intercept_weight: float = 0.5
+    y_weight: ClassVar[float] = 1.0  # of no response
     _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
 
     def __post_init__(self):

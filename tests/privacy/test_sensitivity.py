@@ -16,6 +16,8 @@ from skldp.privacy import (
     score_radius,
     weighted_moment_sensitivity,
 )
+from skldp.protocols._responses import Counts
+from tests.protocols.responses import RESPONSES
 
 SETTINGS = [  # norm, y_bound, y_weight, intercept_weight
     (1.0, 1.0, 1.0, 0.0),
@@ -226,6 +228,74 @@ def test_weighted_score_and_curvature_are_not_longer_than_their_radius(d, kappa)
     assert shortened > 1000, "the weights are tested"
 
 
+ROUNDS = [RESPONSES[name] for name in ("2 labels", "3 labels", "6 labels", "counts up to 1", "counts up to 20")]
+
+
+def curvature_of(case, p, u):
+    """The number w that is reported with each record, from its definition."""
+    if isinstance(case.response, Counts):
+        return np.exp(u[:, 0]) * p[:, :-1].sum(axis=1) / case.response.upper
+    return 0.25 * (1 - np.sum(p**2, axis=1)) / (1 - 1 / p.shape[1])
+
+
+def weighted_vectors(case, x, u, kappa, largest=np.max):
+    """Weighted reports of each record with each outcome, shape (n, n_outcomes, width), and the smallest weight."""
+    extended, p, codes = np.column_stack([np.full(len(x), kappa), x]), case.probabilities(u), case.response.codes(
+        case.outcomes)
+    residuals, w = codes[None] - (p @ codes)[:, None], curvature_of(case, p, u)
+    scores = (residuals[:, :, :, None] * extended[:, None, None, :]).reshape(len(x), len(codes), -1)
+    curvatures = np.repeat((w[:, None] * svec(extended))[:, None], len(codes), axis=1)
+    square = np.sum(extended**2, axis=1)
+    bound = np.sqrt(largest(np.sum(residuals**2, axis=2), axis=1) * square + (w * square) ** 2)
+    weight = np.minimum(1.0, score_radius(kappa, case.response.radius) / np.maximum(bound, 1e-300))
+    return weight[:, None, None] * np.concatenate([scores, curvatures], axis=2), weight.min()
+
+
+def hostile_rounds(case, kappa, d=2, n=60):
+    """Records, with their negatives, and predictors of random models, up to certain ones, in maps out of the ball."""
+    rng, q = np.random.default_rng(0), case.response.n_lines
+    for size in np.repeat([0.0, 1.0, 5.0, 30.0], 8):
+        x = rng.normal(size=(n, d))
+        x *= rng.choice([0.2, 1.0], size=(n, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+        x = np.concatenate([x, -x]) @ (rng.choice([0.5, 3.0, 300.0]) * rng.normal(size=(d, d)))
+        u = size * rng.normal(size=q) + rng.choice([0.0, 1.0]) * x @ rng.normal(size=(d, q))
+        yield x, np.clip(u, -30, 30)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("case", ROUNDS, ids=lambda case: f"{type(case.response).__name__}{len(case.outcomes)}")
+def test_weighted_reports_of_any_response_are_within_their_radius_and_attain_it(case, kappa):
+    declared, longest, farthest, least = score_radius(kappa, case.response.radius), 0.0, 0.0, 1.0
+    for x, u in hostile_rounds(case, kappa):
+        vectors, weight = weighted_vectors(case, x, u, kappa)
+        longest, least = max(longest, np.linalg.norm(vectors, axis=2).max()), min(least, weight)
+        ends = vectors.reshape(-1, vectors.shape[2])
+        ends = ends[np.argsort(np.linalg.norm(ends, axis=1))[-80:]]
+        farthest = max(farthest, np.linalg.norm(ends[:, None] - ends[None], axis=2).max())
+    assert 0.9999 * declared <= longest <= declared * (1 + 1e-9)
+    assert 0.99 * 2 * declared <= farthest <= 2 * declared * (1 + 1e-9)
+    assert least < 0.5, "the weights are tested"
+
+
+@pytest.mark.parametrize("faulty", [np.min, np.mean], ids=["smallest residual", "mean residual"])
+@pytest.mark.parametrize("case", ROUNDS, ids=lambda case: f"{type(case.response).__name__}{len(case.outcomes)}")
+def test_weights_from_other_residuals_are_too_large(case, faulty):
+    longest = max(np.linalg.norm(weighted_vectors(case, x, u, 0.3, faulty)[0], axis=2).max()
+                  for x, u in hostile_rounds(case, 0.3))
+    assert longest > 1.05 * score_radius(0.3, case.response.radius)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n_classes", range(2, 7))
+def test_no_record_in_the_ball_is_shortened_at_equal_probabilities(n_classes, kappa):
+    case, rng = RESPONSES[f"{n_classes} labels"], np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    vectors, least = weighted_vectors(case, x, np.zeros((200, n_classes - 1)), kappa)
+    assert least == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=2), score_radius(kappa, case.response.radius), rtol=1e-12)
+
+
 @pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
 def test_the_radius_is_attained_at_the_edge_by_the_model_of_equal_probabilities(kappa):
     rng = np.random.default_rng(0)
@@ -251,6 +321,8 @@ def test_values_and_vectors():
     lambda: moment_radius(1, 1, 0),
     lambda: score_radius(-0.1),
     lambda: score_radius(float("inf")),
+    lambda: score_radius(0.3, 0.0),
+    lambda: score_radius(0.3, float("nan")),
     lambda: interval_sensitivity((1, 1)),
     lambda: ball_sensitivity(float("inf")),
 ])

@@ -74,15 +74,18 @@ class VectorModel(Model):
         raise NotImplementedError
 
     def _likelihood(self, mean, covariance, with_gradient):
-        """Return the log-likelihood of all reports, and its derivatives with respect to mean and covariance of v."""
+        """Return the log-likelihood of all reports, and its derivatives by mean and covariance of (x, y)."""
         value, by_mean = np.zeros(len(covariance)), np.zeros(covariance.shape[:2])
         by_covariance = np.zeros_like(covariance)
         for part in self.likelihoods:
-            part_value, part_by_mean, part_by_covariance = part.value_and_gradients(mean, covariance, with_gradient)
+            weights = part.weights  # cohorts may have different ones
+            products = np.outer(weights, weights)
+            part_value, part_by_mean, part_by_covariance = part.value_and_gradients(
+                None if mean is None else mean * weights, covariance * products, with_gradient)
             value = value + part_value
             if with_gradient:
-                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean
-                by_covariance = by_covariance + part_by_covariance
+                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean * weights
+                by_covariance = by_covariance + part_by_covariance * products
         return value, by_mean, by_covariance
 
 

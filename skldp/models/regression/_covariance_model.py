@@ -45,7 +45,7 @@ class CovarianceModel(VectorModel):
         likelihoods = [MomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         d, units = protocol.n_features, Units(protocol.data_norm)
         priors = priors_in_public_units(check_regression_prior(prior), _DEFAULTS, d, units.x)
-        self.reported = ReportedMoments.pooled([part.reported(1.0) for part in likelihoods], d, 0)
+        self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], d, 0)
         super().__init__(likelihoods, VectorCoordinates(priors, protocol.has_intercept, d, self.reported), units)
 
     def gradient(self, theta):

@@ -89,7 +89,9 @@ class Prior:
     def log_scales_of(self, params, theta):
         """Return log s, log s_m and the logarithm of the spread, which are coordinates if they are learned."""
         k, d = _n_responses(params), params["coef"].shape[-1]
-        n = theta.shape[1] - k * (k - 1) // 2  # correlations of residuals are last
+        n = theta.shape[1]
+        if "residual_correlation" in params:
+            n -= k * (k - 1) // 2  # they are last
         scale, mean_scale, spread = self.learned(params)
         log_scale, log_mean_scale = np.zeros((len(theta), k)), np.full(len(theta), np.log(self.mean_scale or 1.0))
         if scale:
