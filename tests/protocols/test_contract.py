@@ -119,7 +119,8 @@ def test_every_field_is_part_of_the_id(case):
         others.append(replace(protocol, delta=protocol.delta / 2))
     if math.isfinite(protocol.epsilon):
         other_values = {"window": 0.3, "subset_size": 2, "design": (2003, 1001),
-                        "designs": tuple((2003, 1001) for _ in getattr(protocol, "pairs", ()))}
+                        "designs": tuple((2003, 1001) for _ in getattr(protocol, "tables", ())),
+                        "shares": tuple(2 for _ in getattr(protocol, "tables", ()))}
         others += [replace(protocol, **{name: other_values[name]}) for name in protocol._automatic
                    if getattr(protocol, name) is not None]
     assert len({protocol, *others}) == len({other.id for other in [protocol, *others]}) == 1 + len(others)
