@@ -201,6 +201,19 @@ def test_one_attribute_may_have_one_category_and_reports_may_be_missing():
     assert np.abs(draws.reshape(-1, 4, 6).sum(axis=2).mean(axis=0) - 0.25).max() < 0.08
 
 
+@pytest.mark.parametrize("shares", [(0, 0, 0, 1, 1, 1), (1, 2, 1, 0, 0, 0)])
+def test_aggregates_under_other_shares_are_read(shares):
+    """Without reports on pairs the prior alone decides on associations."""
+    protocol = PairProtocol(categories=LISTS, epsilon=3.0, shares=shares)
+    aggregate = protocol.aggregate(protocol._randomize(records(30_000), None, 0))
+    model = LDPHistogram(epsilon=3.0, categories=LISTS, random_state=0).fit_reports(aggregate)
+    assert model.protocol_.shares == shares
+    for one, others in zip(model.frequencies_, ((1, 2), (0, 2), (0, 1))):
+        np.testing.assert_allclose(one, TRUTH.sum(axis=others), atol=0.04)
+    _, low, high = model.association(0, 1)["mutual_information"]
+    assert (high - low > 0.2) == (shares[0] == 0)
+
+
 def test_a_given_concentration_is_the_prior_of_the_frequencies_of_each_attribute():
     X = records(300)
     stds = [LDPHistogram(epsilon=0.5, categories=LISTS, random_state=0, concentration=one).fit(X).frequencies_std_[0]
