@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from skldp import MCMC, LDPBayesLogisticRegression, RegressionPrior
+from skldp import MCMC, LDPBayesLogisticRegression
 from skldp.mechanisms import AxisMoments
-from skldp.models import RoundModel
 from skldp.models.regression import _logistic_coordinates as coordinates
 from skldp.sampling import sample
 from tests.flat import build
