@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from skldp._validation._parameters import plain_number
 from skldp.exceptions import ModelMisfitWarning
 
 WARNING_LEVEL = 0.005  # p-values below it cause a warning
@@ -118,8 +117,9 @@ def check_mean(parts, draws):
     variance = np.maximum(error**2 - posterior, _LEAST_VARIANCE * np.maximum(error**2, posterior))
     difference = (draws.mean(axis=0) - average) / np.sqrt(np.maximum(variance, 1e-300))
     p_value = min(1.0, 2 * len(parts) * ndtr(-np.abs(difference).max()))
-    return MeanCheck(*(plain_number(value[0] if len(parts) == 1 else value) for value in (average, error, difference)),
-                     float(p_value))
+    if len(parts) == 1:
+        average, error, difference = float(average[0]), float(error[0]), float(difference[0])
+    return MeanCheck(average, error, difference, float(p_value))
 
 
 def warn_of_mean(check, mean, stacklevel=2):
