@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skldp.estimators._mechanisms import Records, check_mechanism
+from skldp.estimators._mechanisms import Records, check_mechanism, sends_records
 from skldp.estimators._round_regression import BaseLDPRoundRegression
 from skldp.estimators._rounds import check_number_of_rounds
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
@@ -163,6 +163,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one "
                 f"class: {classes[0]!r}. Pass classes= with all labels."
             )
+        if len(classes) > 2 and sends_records(self.mechanism):
+            raise ValueError("Only binary classification is supported. The type of the target is multiclass, and a "
+                             'noisy record has one of two labels. Use mechanism="auto" for more.')
         return classes
 
     def _protocol(self, n_features=None, labels=None):
@@ -256,6 +259,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not sends_records(self.mechanism)
         # scikit-learn's checks use too few samples for a good score.
         tags.classifier_tags.poor_score = True
         return tags

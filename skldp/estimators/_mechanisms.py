@@ -27,7 +27,8 @@ class Moments(BaseEstimator):
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
     intercept_weight : "auto" or float, default="auto"
         Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
-        regression, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an intercept.
+        regression, 1/2 for a covariance, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an
+        intercept or mean.
 
     See Also
     --------
@@ -125,6 +126,11 @@ def check_mechanism(mechanism):
         raise InvalidParameterError(f"mechanism must be one of {words}, or an object Moments(...) or Records(...), got "
                                     f"{mechanism!r}.")
     return _MECHANISMS[mechanism]
+
+
+def sends_records(mechanism):
+    """Whether clients send noisy records; a word that is not known does not raise."""
+    return isinstance(_MECHANISMS.get(mechanism) if isinstance(mechanism, str) else mechanism, Records)
 
 
 def vector_mechanism(mechanism):

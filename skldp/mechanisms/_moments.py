@@ -1,6 +1,6 @@
 r"""Second moments of a record (x, y), randomised as one vector.
 
-A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta_j| \le 1`, one or more
+A record is :math:`\tilde v = (\kappa, x, w\eta)` with :math:`\|x\| \le 1` and :math:`|\eta_j| \le 1`, any number of
 responses; its statistic is
 :math:`\mathrm{svec}(\tilde v\tilde v^T)`, the isometric half-vectorisation: the diagonal first, then the entries above
 it times :math:`\sqrt 2`. Constant entries (:math:`\kappa^2`, and :math:`w^2` for labels) are not sent.
@@ -43,7 +43,7 @@ class MomentMechanism(Mechanism):
     labelled : bool, default=False
         Whether the only response is -1 or 1.
     n_responses : int, default=1
-        Number k of responses.
+        Number k of responses, which may be 0.
     """
 
     epsilon: float = 1.0
@@ -56,7 +56,8 @@ class MomentMechanism(Mechanism):
     def _check_layout(self):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "n_features", check_integer(self.n_features, "n_features", 1, MAX_FEATURES))
-        object.__setattr__(self, "n_responses", check_integer(self.n_responses, "n_responses", 1, MAX_FEATURES))
+        least = int(self.labelled)  # a label is a response
+        object.__setattr__(self, "n_responses", check_integer(self.n_responses, "n_responses", least, MAX_FEATURES))
         object.__setattr__(self, "y_weight", check_positive(self.y_weight, "y_weight"))
         object.__setattr__(self, "intercept_weight", check_nonnegative(self.intercept_weight, "intercept_weight"))
         if max(self.y_weight, self.intercept_weight) > _LARGEST_WEIGHT:
@@ -158,7 +159,7 @@ class SphereMoments(MomentMechanism):
     labelled : bool, default=False
         Whether the only response is -1 or 1, so that its square is not sent.
     n_responses : int, default=1
-        Number k of responses.
+        Number k of responses; 0 for the moments of x alone.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Protocols for second moments of each client's record and response."""
+"""Protocols for second moments of each client's record, alone or with its response."""
 
 import math
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class _Moments(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
-    y_weight: float = DEFAULT_WEIGHT
     intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
+    _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
     # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
     _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
@@ -36,7 +36,7 @@ class _Moments(RegressionProtocol):
             suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
-        for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
+        for name in ("epsilon", "delta", *self._weights):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
@@ -47,9 +47,8 @@ class _Moments(RegressionProtocol):
     @cached_property
     def _reports(self):
         reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, y_weight=self.y_weight,
-                          intercept_weight=self.intercept_weight, labelled=self.labelled,
-                          n_responses=self.n_responses)
+        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, labelled=self.labelled,
+                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._weights})
 
     @property
     def randomizer(self):
@@ -126,6 +125,8 @@ class MomentProtocol(BoundedProtocol, _Moments):
     (1, 15)
     """
 
+    y_weight: float = DEFAULT_WEIGHT
+
     def __post_init__(self):
         self._check_domain()
         self._check_moments()
@@ -151,9 +152,60 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
     (2, 9)
     """
 
+    y_weight: float = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = True
     _constant: ClassVar[float] = 0.3
 
     def __post_init__(self):
         self._check_domain()
         self._check_moments()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CovarianceProtocol(_Moments):
+    r"""Each client sends the second moments of its record, randomised as one vector. There is no response.
+
+    Parameters
+    ----------
+    intercept_weight : float, default=1/2
+        Weight of the constant, relative to x, which has length 1 at most: a larger weight means less noise on the mean
+        of x and more on the second moments. ``intercept_weight=0`` omits the constant, and with it the mean.
+    epsilon, delta, data_norm, mechanism, n_features, schema
+        As in :class:`MomentProtocol`.
+
+    Notes
+    -----
+    Two records are at most :func:`skldp.privacy.moment_sensitivity` apart, and the encoding of each is in the ball of
+    radius :func:`skldp.privacy.moment_radius`, both without responses.
+
+    Examples
+    --------
+    >>> from skldp.protocols import CovarianceProtocol
+    >>> protocol = CovarianceProtocol(epsilon=1.0, n_features=2)
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]]).shape
+    (2, 6)
+    """
+
+    intercept_weight: float | str = 0.5
+    y_weight: ClassVar[float] = 1.0  # of no response
+    _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
+    _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
+    _constant: ClassVar[float] = 0.5
+
+    def __post_init__(self):
+        self._check_vector()
+        self._check_moments()
+
+    @property
+    def n_responses(self) -> int:
+        """Number of responses of a record: none."""
+        return 0
+
+    def _responses(self, y, n_records):
+        return np.empty((n_records, 0))
+
+    def _numbers(self, y):
+        return y
+
+    def _response(self, y, source):
+        return y

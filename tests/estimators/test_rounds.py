@@ -51,7 +51,7 @@ def test_nobody_is_asked_twice():
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_noise_skewed_columns_agree_with_maximum_likelihood(fit_intercept):
-    y = Y if fit_intercept else (RNG.random(len(X)) < expit(X @ COEF)).astype(int)
+    y = Y if fit_intercept else (np.random.default_rng(1).random(len(X)) < expit(X @ COEF)).astype(int)
     plain = LogisticRegression(C=1e6, fit_intercept=fit_intercept).fit(X, y)
     rounds = classifier(epsilon=np.inf, fit_intercept=fit_intercept).fit(X, y)
     distance = np.abs(rounds.coef_ - plain.coef_) / rounds.coef_std_
@@ -62,8 +62,9 @@ def test_without_noise_skewed_columns_agree_with_maximum_likelihood(fit_intercep
 
 def test_more_budget_is_not_worse_on_a_rare_indicator():
     """Moments of one round are those of normal records, which an indicator that is rarely 1 is far from."""
-    x = 0.9 * (RNG.random((20_000, 1)) < 0.04)
-    y = RNG.random(len(x)) < expit(6 * x[:, 0] - 2)
+    rng = np.random.default_rng(0)
+    x = 0.9 * (rng.random((20_000, 1)) < 0.04)
+    y = rng.random(len(x)) < expit(6 * x[:, 0] - 2)
     plain = LogisticRegression(C=1e6).fit(x, y).coef_
     error = {}
     for n_rounds in (1, 3):

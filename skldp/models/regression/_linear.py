@@ -85,18 +85,8 @@ class LinearModel(RegressionModel):
         joint, mean = self._joint(lines), None
         if point.x_mean is not None:
             mean = np.concatenate([point.x_mean, lines.response], axis=1)
-        value = point.log_prior()
-        by_mean, by_joint = np.zeros(joint.shape[:2]), np.zeros_like(joint)
-        for part in self.likelihoods:
-            weights = part.weights  # cohorts may have different ones
-            products = np.outer(weights, weights)
-            part_value, part_by_mean, part_by_joint = part.value_and_gradients(
-                None if mean is None else mean * weights, joint * products, with_gradient)
-            value = value + part_value
-            if with_gradient:
-                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean * weights
-                by_joint = by_joint + part_by_joint * products
-        return value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
+        value, by_mean, by_joint = self._likelihood(mean, joint, with_gradient)
+        return point.log_prior() + value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
 
     def _joint(self, lines):
         """Return the covariance of (x, y)."""

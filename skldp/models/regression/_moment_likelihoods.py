@@ -57,7 +57,7 @@ class MomentLikelihood:
 
     def reported(self):
         """Return the estimated moments of (x, y)."""
-        d, shift = len(self.mean) - 1, int(self.intercept_weight > 0)
+        d, shift = max(len(self.mean) - 1, 1), int(self.intercept_weight > 0)
         # Noise, and the spread of the records; svec multiplies what is off the diagonal by the root of two.
         information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
         mean = self.mean[0, 1:] / self.intercept_weight if shift else None
