@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skldp._validation._door import without_mask
 from skldp._validation._parameters import check_integer, refuse_unknown, sampling_seed, warn_large_delta
 from skldp.analysis._fit_checks import check_fit, warn_of_misfit
-from skldp.estimators._budgets import cohorts
+from skldp.estimators._budgets import asked, cohorts
 from skldp.estimators._report_trust import ReportTrust
 from skldp.estimators._streams import Counter, add_up
 from skldp.exceptions import InvalidReportError
@@ -96,7 +96,8 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         y : array-like of shape (n_clients,) or (n_clients, n_responses), default=None
             Responses, for the regressions; several only where the class says so. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
-            Public personal budgets that replace ``epsilon``; at most 32 distinct values.
+            Public personal budgets that replace ``epsilon``; at most 32 distinct values. Clients with a budget of 0 are
+            not asked.
         **unknown
             Refused. There are no weights: the aggregator cannot know the weight of the record behind a report.
 
@@ -106,6 +107,7 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         """
         refuse_unknown(self, unknown)
         protocol, records, response = self._records(X, y)
+        sample_epsilon, records, response = asked(sample_epsilon, records, response)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
         self._shape_like(y)

@@ -15,9 +15,9 @@ from skldp._validation._parameters import (
     check_positive,
     is_auto,
     plain_number,
-    sampling_seed,
 )
 from skldp.analysis._density_planning import plan_density
+from skldp.estimators._synthetic import Synthetic
 from skldp.estimators._values import BaseLDPDensity
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._square_wave import density_window
@@ -28,7 +28,7 @@ _N_CELLS = 256
 _MOST_EXACT_CELLS = 512  # of a value with a step, which then has a cell for each value
 
 
-class LDPDensity(BaseLDPDensity):
+class LDPDensity(Synthetic, BaseLDPDensity):
     r"""Distribution of a bounded value of any shape, from one noisy report of each client.
 
     Mean, standard deviation, quantiles and distribution function come with honest intervals for skewed, multimodal or
@@ -222,23 +222,8 @@ class LDPDensity(BaseLDPDensity):
         density = self.density_.reshape(len(self.density_), -1)
         return np.log(np.take_along_axis(density, cells, axis=0)).sum(axis=1)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw synthetic records from the posterior predictive distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of records.
-        random_state : None, int, Generator or RandomState, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Each row comes from the density of one posterior draw. The columns are independent.
-        """
-        check_integer(n_samples, "n_samples", 1)
-        rng = np.random.default_rng(sampling_seed(random_state))
+    def _sample(self, n_samples, rng):
+        # Each row comes from the density of one posterior draw. The columns are independent.
         masses, grid = self._masses(), self._grid(self.protocol_)
         chosen = rng.integers(len(masses), size=n_samples)
         return np.stack([_draw_values(grid, masses[:, :, column], chosen, rng) for column in range(masses.shape[2])],

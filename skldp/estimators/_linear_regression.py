@@ -35,7 +35,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     bounds_y : pair of float, or list of pairs, default=(-1, 1)
         Public interval of the response; values outside are clipped. For several responses, one pair for each of them,
         or one for all.
-    mechanism : {"auto", "sphere", "gaussian", "records"}, Moments or Records, default="auto"
+    mechanism : {"auto", "sphere", "axis", "gaussian", "records"}, Moments or Records, default="auto"
         What a client sends: second moments of its record, randomised on a sphere ("auto": pure epsilon, and about five
         times fewer clients for the same posterior) or with Gaussian noise, or the record itself with Gaussian noise.
     fit_intercept : bool, default=True
@@ -152,7 +152,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return RecordProtocol(centred=bool(self.fit_intercept), y_weight=1.0, **domain)
-        options = mechanism._options(self.fit_intercept, LINEAR_CONSTANT, n_pairs(bounds_y))
+        options = mechanism._options(self.fit_intercept, LINEAR_CONSTANT, domain["n_features"], n_pairs(bounds_y))
         return MomentProtocol(**options, **domain)
 
     def _bounds(self, n_responses):

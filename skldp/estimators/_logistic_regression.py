@@ -12,7 +12,13 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism, sends_records
+from skldp.estimators._mechanisms import (
+    LOGISTIC_CONSTANT,
+    Records,
+    check_mechanism,
+    sends_records,
+    vector_mechanism,
+)
 from skldp.estimators._round_regression import BaseLDPRoundRegression
 from skldp.estimators._rounds import check_number_of_rounds
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
@@ -37,7 +43,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     classes : list of labels or None, default=None
         The public labels, all strings or all numbers. As in scikit-learn they are sorted, and the last of two is the
         positive class. ``None`` takes them from the data and warns.
-    mechanism : {"auto", "sphere", "gaussian", "records"}, Moments or Records, default="auto"
+    mechanism : {"auto", "sphere", "axis", "gaussian", "records"}, Moments or Records, default="auto"
         What a client sends: second moments of its record and label, randomised on a sphere ("auto": pure epsilon) or
         with Gaussian noise, or the record itself with Gaussian noise and its label, one of two, by randomised response.
     fit_intercept : bool, default=True
@@ -183,9 +189,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
-        options = mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT)
+        options = mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT, domain["n_features"])
         if np.ndim(classes) == 1 and len(classes) > 2:  # moments of more labels are score and curvature at zero
-            return RoundProtocol(mechanism=options["mechanism"], intercept_weight=options["intercept_weight"], **domain)
+            return RoundProtocol(mechanism=vector_mechanism(options["mechanism"]),
+                                 intercept_weight=options["intercept_weight"], **domain)
         return LabelMomentProtocol(**options, **domain)
 
     def _default_rounds(self, n_clients):

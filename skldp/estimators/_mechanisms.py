@@ -7,8 +7,11 @@ from sklearn.base import BaseEstimator
 from skldp._validation._parameters import check_choice, check_fraction, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
+from skldp.protocols._moment_choice import axis_constant
 
-_KINDS = {"auto": "sphere", "sphere": "sphere", "gaussian": "gaussian"}
+_KINDS = {"auto": "sphere", "sphere": "sphere", "axis": "axis", "gaussian": "gaussian"}
+_CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism suggests, by the number of features
+_VECTORS = {"axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
 
 
 class Moments(BaseEstimator):
@@ -16,15 +19,17 @@ class Moments(BaseEstimator):
 
     Parameters
     ----------
-    kind : {"auto", "sphere", "gaussian"}, default="auto"
+    kind : {"auto", "sphere", "axis", "gaussian"}, default="auto"
         How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
-        same posterior.
+        same posterior than with Gaussian noise. The axis is pure, too: it needs fewer clients still from epsilon 1 or
+        2 on, and its report has d + 3 integers (:func:`skldp.protocols.moment_risk`).
     y_weight : "auto" or float, default="auto"
         Weight of each response in a report, relative to a record of length 1. A larger weight means less noise on the
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
     intercept_weight : "auto" or float, default="auto"
         Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
-        regression. Ignored without an intercept.
+        regression, 1/2 for a covariance, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an
+        intercept or mean.
 
     See Also
     --------
@@ -43,10 +48,12 @@ class Moments(BaseEstimator):
         self.y_weight = y_weight
         self.intercept_weight = intercept_weight
 
-    def _options(self, fit_intercept, default_constant, n_responses=1):
+    def _options(self, fit_intercept, default_constant, n_features, n_responses=1):
         """Return the fields of a protocol of moments."""
-        constant = _weight(self.intercept_weight, "intercept_weight", default_constant)
-        return {"mechanism": check_choice(self.kind, "kind", _KINDS),
+        mechanism = check_choice(self.kind, "kind", _KINDS)
+        suggested = _CONSTANTS.get(mechanism, lambda n_features: default_constant)(n_features)
+        constant = _weight(self.intercept_weight, "intercept_weight", suggested)
+        return {"mechanism": mechanism,
                 "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
                 "intercept_weight": constant if fit_intercept else 0.0}
 
@@ -88,6 +95,7 @@ class Records(BaseEstimator):
 _MECHANISMS = {
     "auto": Moments(),
     "sphere": Moments(kind="sphere"),
+    "axis": Moments(kind="axis"),
     "gaussian": Moments(kind="gaussian"),
     "records": Records(),
 }
@@ -111,9 +119,15 @@ def sends_records(mechanism):
     return isinstance(_MECHANISMS.get(mechanism) if isinstance(mechanism, str) else mechanism, Records)
 
 
+def vector_mechanism(mechanism):
+    """Return the name of the mechanism that randomises score and curvature in a collection with this one."""
+    return _VECTORS.get(mechanism, mechanism)
+
+
 def _weight(value, name, default):
     return default if isinstance(value, str) and value == "auto" else check_positive(value, name)
 
 
 LINEAR_CONSTANT = math.sqrt(0.5)
 LOGISTIC_CONSTANT = 0.3
+COVARIANCE_CONSTANT = 0.5

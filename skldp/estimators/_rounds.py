@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from skldp._validation._parameters import check_integer
+from skldp.estimators._mechanisms import vector_mechanism
 from skldp.estimators._regression import draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.models.regression._round_likelihood import Frame
@@ -208,7 +209,7 @@ def next_protocol(rounds, prior, first):
         return replace(first, **options)
     return RoundProtocol(
         epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
-        schema=first.schema, classes=first.classes, mechanism=first.mechanism,
+        schema=first.schema, classes=first.classes, mechanism=vector_mechanism(first.mechanism),
         intercept_weight=first.intercept_weight, **options)
 
 

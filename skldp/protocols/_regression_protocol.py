@@ -1,4 +1,4 @@
-"""Base classes of protocols for records with a response: public scales, and reports drawn in pieces."""
+"""Base classes of protocols for vectors, most of them with a response: public scales, and reports in pieces."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ CHUNK_ROWS = 1 << 14  # clients whose reports are drawn at once, so that memory 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionProtocol(Protocol):
-    """Protocol for a vector x of bounded norm and a response. The mechanism gets x divided by ``data_norm``.
+    """Protocol for a vector x of bounded norm, most often with a response. The mechanism gets x / ``data_norm``.
 
     With a public ``schema`` of raw columns, records are rows of these columns, and the client maps them to x.
     """
@@ -106,9 +106,13 @@ class RegressionProtocol(Protocol):
             X = as_float_table(X, self.n_features)
         else:
             X = self.data_norm * self.columns.encode(as_table(X, len(self.columns.names)))
+        return X, self._responses(y, len(X))
+
+    def _responses(self, y, n_records):
+        """Responses of records as floats, with a column for each if there are several or none."""
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
-        return X, self._numbers(as_column(y, len(X), self.n_responses))
+        return self._numbers(as_column(y, n_records, self.n_responses))
 
     def _draw(self, X, y, random_state):
         """Draw reports in pieces, from one stream of noise that continues over all pieces."""

@@ -5,7 +5,8 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError
 
 LONGEST = 64  # elements of a parameter that a summary shows by default
-_BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
+# Parameters whose axes are responses, classes or components, which have numbers.
+_NUMBERED = {"intercept", "sigma", "residual_correlation", "explained_variance", "explained_variance_ratio"}
 
 
 def axis_labels(draws, names, classes=()):
@@ -32,7 +33,7 @@ def axis_labels(draws, names, classes=()):
     """
     names, classes = (tuple(map(_joined, part.tolist() if isinstance(part, np.ndarray) else part))
                       for part in (names, classes))
-    return {name: tuple(_names(length, classes if place < _n_by_response(name, values) else names)
+    return {name: tuple(_names(length, classes if place < _n_numbered(name, values) else names)
                         for place, length in enumerate(values.shape[2:])) for name, values in draws.items()}
 
 
@@ -44,10 +45,10 @@ def _joined(name):
     return ", ".join(map(str, name)) if isinstance(name, (tuple, list, np.ndarray)) else str(name)
 
 
-def _n_by_response(name, draws):
-    """Return the number of axes of a parameter that are responses or classes, which come first."""
+def _n_numbered(name, draws):
+    """Return the number of axes of a parameter that have numbers, or are classes, which come first."""
     n_axes = draws.ndim - 2
-    return n_axes if name in _BY_RESPONSE else n_axes - 1 if name == "coef" else 0
+    return n_axes if name in _NUMBERED else n_axes - 1 if name == "coef" else 0
 
 
 def element_labels(axes):

@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from skldp.models import (
     BetaPrior,
+    CovarianceModel,
     DensityModel,
     ExponentialFamily,
     GammaPrior,
@@ -27,13 +28,14 @@ from skldp.models import (
 )
 from skldp.protocols import (
     CategoryProtocol,
+    CovarianceProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
     ValueProtocol,
 )
-from tests.models.regression import test_linear, test_logistic, test_rounds
+from tests.models.regression import test_covariance_model, test_linear, test_logistic, test_rounds
 
 N_CLIENTS = 400
 
@@ -186,7 +188,7 @@ def _responses_cases():
     X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
     residuals = rng.multivariate_normal(np.zeros(k), [[0.01, 0.006, 0], [0.006, 0.01, 0], [0, 0, 0.02]], size=N_CLIENTS)
     y = X @ [[0.5, 0.2, -0.4], [-0.3, 0.1, 0.3]] + 0.1 + residuals
-    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+    for kind, weight in (("sphere", {}), ("axis", {}), ("gaussian", {"intercept_weight": 0.0})):
         def make(n_clients, unit=1.0, kind=kind, weight=weight):
             def protocol_of(unit):
                 return MomentProtocol(mechanism=kind, n_features=d, epsilon=4.0, data_norm=unit, y_weight=0.6,
@@ -234,6 +236,21 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
+def _covariance_cases():
+    """Mean and covariance without a response."""
+    X = np.random.default_rng(2).normal(0.05, 0.3, size=(N_CLIENTS, 3))
+    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+        def make(n_clients, unit=1.0, kind=kind, weight=weight):
+            def protocol_of(unit):
+                return CovarianceProtocol(mechanism=kind, n_features=3, epsilon=4.0, data_norm=unit, **weight)
+
+            return CovarianceModel(aggregate_of(protocol_of, n_clients, unit, X))
+
+        yield Case(f"covariance, {kind}", make,
+                   lambda model, theta: test_covariance_model.log_prior(model, theta[None])[0],
+                   {"location": 1, "covariance": 2})
+
+
 def _round_cases():
     """Regressions of labels and counts in rounds, with a frame of the later ones, and of cohorts with two budgets."""
     for kind, n_rounds, constant, epsilons in (
@@ -258,4 +275,4 @@ def _round_cases():
 
 
 CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases(),
-         *_round_cases()]
+         *_covariance_cases(), *_round_cases()]

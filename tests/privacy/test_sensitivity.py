@@ -104,7 +104,31 @@ def test_sensitivity_of_several_responses_is_not_exceeded_and_attained(norm, y_b
         assert best.max() >= 0.9999 * declared
 
 
-@pytest.mark.parametrize("k", [2, 5])
+def vector_distance(kappa):
+    def distance(x, y):
+        return between(svec(np.concatenate([np.full_like(y, kappa), x], axis=-1)))
+
+    return distance
+
+
+@pytest.mark.parametrize("norm, kappa", [(1.0, 0.0), (1.0, 0.5), (2.0, 1.9), (1.0, 1.0), (1.0, 1.3), (0.5, 4.0)])
+@pytest.mark.parametrize("d", [2, 3])
+def test_sensitivity_without_responses_is_attained_and_not_exceeded(norm, kappa, d):
+    found = brute_force(vector_distance(kappa), norm, 1.0, n_features=d)
+    declared = moment_sensitivity(norm, 1.0, intercept_weight=kappa, n_responses=0)
+    assert 0.999 * declared <= found <= declared * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0, 2.0])
+def test_sensitivity_of_one_feature_without_responses(kappa):
+    """It is attained from kappa = R on, and otherwise at most the root of two times too large."""
+    found = brute_force(vector_distance(kappa), 1.0, 1.0, n_features=1)
+    declared = moment_sensitivity(1.0, 1.0, intercept_weight=kappa, n_responses=0)
+    assert found <= declared * (1 + 1e-9)
+    assert found >= (0.999 if kappa >= 1 else 0.999 / math.sqrt(2)) * declared
+
+
+@pytest.mark.parametrize("k", [0, 2, 5])
 @pytest.mark.parametrize("recentre", [False, True])
 @pytest.mark.parametrize("norm, y_bound, y_weight, kappa", SETTINGS)
 def test_radius_of_several_responses_is_attained_and_not_exceeded(norm, y_bound, y_weight, kappa, recentre, k):

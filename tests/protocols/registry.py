@@ -12,6 +12,7 @@ from skldp.exceptions import SeededNoiseWarning
 from skldp.protocols import (
     CategoryProtocol,
     CountRoundProtocol,
+    CovarianceProtocol,
     GradientProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
@@ -65,7 +66,7 @@ class Case:
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol)):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol, CovarianceProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
@@ -171,6 +172,14 @@ CASES = {
                                                                "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
     "gaussian moments of two responses": Case(MomentProtocol, {"mechanism": "gaussian", "intercept_weight": 0.0,
                                                                "bounds_y": ((0, 10), (-2, 1))}),
+    "axis moments": Case(MomentProtocol, {"n_features": 2, "bounds_y": (0, 10), "mechanism": "axis", "epsilon": 3.0}),
+    "axis moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0, "y_weight": 0.9,
+                                                           "mechanism": "axis", "data_norm": 0.5}),
+    "axis moments of three responses": Case(MomentProtocol, {"n_features": 2, "y_weight": 0.5, "mechanism": "axis",
+                                                             "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
+    "axis label moments": Case(LabelMomentProtocol, {"n_features": 2, "mechanism": "axis", "classes": ("no", "yes")}),
+    "axis label moments without constant": Case(LabelMomentProtocol, {"n_features": 1, "mechanism": "axis",
+                                                                      "intercept_weight": 0.0, "epsilon": 8.0}),
     "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
                                                              "y_weight": 0.9}),
     "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
@@ -182,6 +191,12 @@ CASES = {
                                                          "mechanism": "gaussian", "epsilon": 3.0}),
     "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
                                                                           "intercept_weight": 0.0}),
+    "sphere covariance": Case(CovarianceProtocol, {"n_features": 3, "data_norm": 2.0}),
+    "sphere covariance without constant": Case(CovarianceProtocol, {"n_features": 2, "intercept_weight": 0.0}),
+    "axis covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "axis", "epsilon": 3.0}),
+    "gaussian covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian covariance without constant": Case(CovarianceProtocol, {"mechanism": "gaussian", "delta": 1e-6,
+                                                                      "intercept_weight": 0.0}),
     "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
     "records without centring": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
                                                       "delta": 1e-9}),
@@ -226,9 +241,11 @@ NOISY = list(CASES)
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
-                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
+                       "randomised response of rows", "sphere moments", "axis moments", "gaussian moments",
+                       "sphere label moments", "axis label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
+                       "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
                        "counts", "gaussian counts of one feature")}

@@ -31,7 +31,7 @@ def worst_p_value(all_scores):
     return min(values) * len(values)
 
 
-def draw_covariance(rng, d):
+def draw_covariance(rng, d, spread=0.2, common=0.3):
     """Return a covariance matrix from the default prior of the regressions, in units where records have norm 1."""
     factor = np.eye(d)
     for n in range(1, d):
@@ -39,8 +39,8 @@ def draw_covariance(rng, d):
         factor[n, :n] = rng.standard_normal(n) / np.sqrt(rng.chisquare(d - n))
     factor /= np.linalg.norm(factor, axis=1, keepdims=True)
     deviations = rng.standard_normal(d)
-    deviations = 0.2 * (deviations - deviations.mean()) / np.sqrt(rng.chisquare(3) / 3)
-    factor *= np.exp(np.log(0.5 / np.sqrt(d)) + 0.3 * rng.standard_normal() + deviations)[:, None]
+    deviations = spread * (deviations - deviations.mean()) / np.sqrt(rng.chisquare(3) / 3)
+    factor *= np.exp(np.log(0.5 / np.sqrt(d)) + common * rng.standard_normal() + deviations)[:, None]
     return factor @ factor.T
 
 

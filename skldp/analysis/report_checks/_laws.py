@@ -9,7 +9,7 @@ from skldp.analysis.report_checks._bounds import log_choose
 from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
-from skldp.mechanisms._moments import GaussianMoments
+from skldp.mechanisms._gaussian_moments import GaussianMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._noise import gaussian_slack, laplace_slack

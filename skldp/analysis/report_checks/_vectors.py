@@ -18,8 +18,9 @@ from skldp.analysis.report_checks._equal import equal_findings, multiplicities
 from skldp.analysis.report_checks._laws import clamp_probability, log_largest_vector
 from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._gaussian import Gaussian
+from skldp.mechanisms._gaussian_moments import MOMENT_RADIUS
 from skldp.mechanisms._labelled_record import LabelledRecord
-from skldp.mechanisms._moments import MOMENT_RADIUS, MomentMechanism, SphereMoments
+from skldp.mechanisms._moments import MomentMechanism, SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.privacy._sensitivity import labelled_moment_radius, moment_radius
 from skldp.protocols._label_record_protocol import LabelRecordProtocol

@@ -125,18 +125,19 @@ class RoundLikelihood:
     no coefficients, one without coefficients that has the reported mean response is closer to the truth. With
     :math:`\delta_j = \theta_j - \theta_{0j}`, :math:`l_j = \alpha_j - \alpha_{0j} + \delta_j^Tm` and predictors i, j,
 
-    .. math:: E g_i = \sum_jT_{ij}\,W\begin{pmatrix}\kappa l_j\\ ml_j + \Sigma\delta_j\end{pmatrix}
+    .. math:: E g_i = \sum_jT_{ij}\begin{pmatrix}\kappa l_j\\ ml_j + \Sigma\delta_j\end{pmatrix}
               + b_iW\begin{pmatrix}\kappa\\ m\end{pmatrix}.
 
     b is the difference of the mean response between the model of the expansion and that of the round, divided by w;
-    zero if they are the same. The blocks of T turn the reported curvature, that of one number w, into the mean
-    curvature of all predictors on the way from the model of the expansion to the parameters,
+    zero if they are the same. The blocks of T turn second moments in which records count by the w of the last round,
+    divided by their mean, into the mean curvature of all predictors on the way from the model of the expansion to the
+    parameters,
 
     .. math:: T = E\left[v\int_0^1\mu'(u_0 + s(u - u_0))\,ds \otimes \tilde x\tilde x^T\right]
-              \left(I \otimes E[vw\,\tilde x\tilde x^T]\right)^{-1},
+              \left(I \otimes \frac{E[vw\,\tilde x\tilde x^T]}{E[vw]}\right)^{-1},
 
     with which the relation is exact. T is that of normal x and of a pilot estimate of u, and has an error for others.
-    It is the identity for one predictor if the pilot estimate is the model of the round, for any distribution of x. The
+    In the last round it is W for one predictor, if the pilot estimate is its model, for any distribution of x. The
     variance of the score is that of the noise, plus that of the responses, plus the error of the relation, a share of
     the squared length of what it predicts. All of this is fixed at the pilot estimate, as is W.
     """
@@ -152,8 +153,8 @@ class RoundLikelihood:
         self.weight = largest  # W, until estimate_weight
         self.origin = self.frame.lines  # the model of the expansion
         q = self.response.n_lines
-        self.mix, self.base, self.secant = np.eye(q), np.zeros(q), np.eye(reported.score.size)
-        self.scale, self.shift_of_curvature = self.weight, np.zeros_like(reported.curvature)
+        self.mix, self.base, self.secant = np.eye(q), np.zeros(q), largest * np.eye(reported.score.size)
+        self.shift_of_curvature = np.zeros_like(reported.curvature)
         order = len(reported.curvature)
         # E (w |x|^2)^2 is at most the largest w |x|^2 times its mean, and the noise is spread over all entries.
         longest = largest * (1 + kappa**2)
@@ -177,7 +178,7 @@ class RoundLikelihood:
             share = variance / (variance + self.curvature_variance / self.kappa**4)
             found = max(self.reported_means.curvature[0, 0], 0.0) / self.kappa**2
             self.weight += share * (found - self.weight)
-        self.weight_error, self.scale = np.sqrt((1 - share) * variance), self.weight
+        self.weight_error = np.sqrt((1 - share) * variance)
 
     def mean_response(self):
         """Return the estimated mean of the code of a response in a round whose model has no coefficients."""
@@ -222,16 +223,17 @@ class RoundLikelihood:
         self.mix = np.tensordot(weight * square, slopes, 1) / max(counts @ square, 1e-12)
         self.base = weight @ (self.response.mean(at) - mean) / max(counts.sum(), 1e-12)  # b
         weighted = extended * weight[:, None]
-        last_counts, self.scale = last.counts(x), last.weight  # W of the last round
-        second = (extended * last_counts[:, None]).T @ extended / len(x)
-        ratio = self.weight / self.scale
-        self.shift_of_curvature = (extended * (counts - ratio * last_counts)[:, None]).T @ extended / len(x)
-        blocks = np.einsum("nij,na,nb->iajb", slopes, weighted, extended, optimize=True) / len(x)
+        shares, last_shares = (part.counts(x) for part in (self, last))
+        shares, last_shares = shares / max(shares.sum(), 1e-12), last_shares / max(last_shares.sum(), 1e-12)
+        second = (extended * last_shares[:, None]).T @ extended
+        self.shift_of_curvature = self.weight * (extended * (shares - last_shares)[:, None]).T @ extended
+        unit = self.weight / max(counts.sum(), 1e-12)  # such that records count W on average
+        blocks = unit * np.einsum("nij,na,nb->iajb", slopes, weighted, extended, optimize=True)
         # Directions that the reports do not tell have the mean ratio of all others.
-        unit = self.curvature_error * np.eye(len(second))
-        blocks += np.einsum("ij,ab->iajb", ratio * self.mix, unit)
-        solved = np.linalg.solve(second + unit, blocks.reshape(-1, len(second)).T)
-        self.secant = solved.T.reshape(self.secant.shape)  # T
+        least = self.curvature_error / self.weight * np.eye(len(second))
+        blocks += np.einsum("ij,ab->iajb", self.weight * self.mix, least)
+        solved = np.linalg.solve(second + least, blocks.reshape(-1, len(second)).T)
+        self.secant = solved.T.reshape(self.secant.shape)  # T W
         self._set_errors(self._extended(pilot - self.origin), score_error, curvature_error)
 
     def _extended(self, lines):
@@ -249,7 +251,7 @@ class RoundLikelihood:
         if self.kappa:  # the curvature tells W Sigma, but the part of the score that is due to l depends on W alone
             mean = self.reported_means.curvature[0] / self.weight / self.kappa
             along = (change @ mean)[:, None] * mean
-            along = self.weight_error * self.scale / self.weight * self.secant @ along.ravel()
+            along = self.weight_error / self.weight * self.secant @ along.ravel()
             self.error += np.outer(along, along)
         self.precision = np.linalg.inv(self.variance + self.error)
         size = np.mean(np.diag(self.positive)[int(self.kappa > 0):])
@@ -272,7 +274,7 @@ class RoundLikelihood:
         first, score, mean, second = int(kappa > 0), means.score, np.zeros(d + q), np.eye(d + q)
         if kappa:
             score = score - np.outer(self.base, means.curvature[0] / kappa)
-        inverse = np.linalg.inv(self.scale * self.secant)
+        inverse = np.linalg.inv(self.secant)
         score = (inverse @ score.ravel()).reshape(score.shape)
         if kappa:
             mean = np.append(means.curvature[0, 1:] / (kappa * weight), score[:, 0] / kappa)
@@ -304,7 +306,7 @@ class RoundLikelihood:
             linear = curvature[0, 1:] - weight * kappa * m
             constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
             constant = self.base[:, None] * constant[:, None, :]
-        expected = self.scale * change.reshape(len(m), -1) @ self.secant.T
+        expected = change.reshape(len(m), -1) @ self.secant.T
         residual = means.score.ravel() - expected - np.reshape(constant * np.ones_like(change), expected.shape)
         return sigma, m, delta, line, residual, square, linear
 
@@ -331,7 +333,7 @@ class RoundLikelihood:
         value = -0.5 * np.vecdot(residual, solved) - 0.5 / self.spread * np.sum(square**2, axis=(1, 2))
         value -= np.vecdot(linear, linear) / self.spread
         by_square = weight / self.spread * square
-        by_change = self.scale * (solved @ self.secant).reshape(*line.shape, -1)
+        by_change = (solved @ self.secant).reshape(*line.shape, -1)
         along = by_change[:, :, first:]
         by_line = matvec(along, m) + (kappa * by_change[:, :, 0] if kappa else 0.0)
         by_covariance = by_square + along.swapaxes(1, 2) @ delta  # d Sigma
