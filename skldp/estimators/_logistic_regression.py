@@ -12,13 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skldp.estimators._mechanisms import (
-    LOGISTIC_CONSTANT,
-    Records,
-    check_mechanism,
-    sends_records,
-    vector_mechanism,
-)
+from skldp.estimators._mechanisms import Records, check_mechanism, sends_records
 from skldp.estimators._round_regression import BaseLDPRoundRegression
 from skldp.estimators._rounds import check_number_of_rounds
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
@@ -189,11 +183,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
-        options = mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT, domain["n_features"])
         if np.ndim(classes) == 1 and len(classes) > 2:  # moments of more labels are score and curvature at zero
-            return RoundProtocol(mechanism=vector_mechanism(options["mechanism"]),
-                                 intercept_weight=options["intercept_weight"], **domain)
-        return LabelMomentProtocol(**options, **domain)
+            return RoundProtocol(**mechanism._score_options(self.fit_intercept), **domain)
+        return LabelMomentProtocol(**mechanism._options(self.fit_intercept), **domain)
 
     def _default_rounds(self, n_clients):
         if not isinstance(check_mechanism(self.mechanism), Records):

@@ -102,6 +102,15 @@ class Case:
     def others(self):
         """Protocols of other collections that differ in one field, by that field."""
         comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
+        comparable -= self.protocol._of_cohort
+        return self._differing(comparable)
+
+    @cached_property
+    def cohorts(self):
+        """Protocols that differ in one field that belongs to a cohort, by that field."""
+        return self._differing(set(self.protocol._of_cohort))
+
+    def _differing(self, comparable):
         if self.kind is CategoryProtocol:
             comparable.discard("n_features")  # which cannot change without the categories
         if self.kind in ROUNDS:
