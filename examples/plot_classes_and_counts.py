@@ -49,7 +49,7 @@ print(f"Deviance of visits that is explained: {counts.score(X, visits):.3f} "
       f"(without privacy: {plain_counts.score(X, visits):.3f})")
 
 # %%
-# The rounds are kept. The last one has half of the people; its model is close to the result.
+# The rounds are kept. The first one has half of the people; the model of the last one is close to the result.
 
 for number, (protocol, aggregate) in enumerate(classifier.rounds_, 1):
     print(f"Round {number}: {aggregate.n_reports:,} reports of {protocol.width} integers.")

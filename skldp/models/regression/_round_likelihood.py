@@ -320,7 +320,8 @@ class RoundLikelihood:
             constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
             constant = self.base[:, None] * constant[:, None, :]
         expected = change.reshape(len(m), -1) @ self.secant.T
-        residual = (means.score - self.offset).ravel() - expected - np.reshape(constant * np.ones_like(change), expected.shape)
+        constant = np.reshape(constant * np.ones_like(change), expected.shape)
+        residual = (means.score - self.offset).ravel() - expected - constant
         return sigma, m, delta, line, residual, square, linear
 
     def discount(self, *arguments):
