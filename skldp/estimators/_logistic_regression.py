@@ -106,7 +106,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     the likelihood for **any** distribution of x, so the estimate converges to that of
     ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
     coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
-    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
+    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the first round.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance

@@ -136,7 +136,11 @@ class RoundLikelihood:
     .. math:: T = E\left[v\int_0^1\mu'(u_0 + s(u - u_0))\,ds \otimes \tilde x\tilde x^T\right]
               \left(I \otimes \frac{E[vw\,\tilde x\tilde x^T]}{E[vw]}\right)^{-1},
 
-    with which the relation is exact. T is that of normal x and of a pilot estimate of u, and has an error for others.
+    with which the relation is exact at a pilot estimate of u. The mean response is not linear around it: that of a rare
+    label is convex, and uncertain parameters raise it. So the mean response is averaged over their posterior, by a
+    cubature rule, and the difference is a further term of the expected score, which does not depend on the parameters.
+
+    T is that of normal x and of a pilot estimate of u, and has an error for others.
     In the last round it is W for one predictor, if the pilot estimate is its model, for any distribution of x. The
     variance of the score is that of the noise, plus that of the responses, plus the error of the relation, a share of
     the squared length of what it predicts. All of this is fixed at the pilot estimate, as is W.
@@ -221,10 +225,9 @@ class RoundLikelihood:
         at = self.frame.predictors(self.origin, x)
         step = self.frame.predictors(pilot, x) - at
         deviation = _deviations(covariance, x, step.shape[1])
-        share = min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2) + np.mean(deviation**2)), 1e-12))
-        ends, step = share * (step + deviation), share * step
-        slopes = sum(share * self.response.curvature(at + place * end) for place, share in _PATH
-                     for end in ends) / len(ends)
+        shrink = min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2) + np.mean(deviation**2)), 1e-12))
+        step, ends = shrink * step, shrink * (step + deviation)
+        slopes = sum(share * self.response.curvature(at + place * step) for place, share in _PATH)
         rise = sum(map(self.response.mean, at + ends)) / len(ends) - self.response.mean(at)
         floor = _LEAST_WEIGHT * self.response.largest_curvature
         total = max(counts.sum(), floor * len(x))
@@ -242,8 +245,8 @@ class RoundLikelihood:
         blocks += np.einsum("ij,ab->iajb", self.weight * self.mix, least)
         solved = np.linalg.solve(second + least, blocks.reshape(-1, len(second)).T)
         self.secant = solved.T.reshape(self.secant.shape)  # T W
-        curved = rise - np.einsum("nij,nj->ni", slopes, step)
-        self.offset = unit * curved.T @ weighted
+        bent = rise - np.einsum("nij,nj->ni", slopes, step)  # zero without uncertainty of the parameters
+        self.offset = unit * bent.T @ weighted
         self._set_errors(self._extended(pilot - self.origin), score_error, curvature_error)
 
     def _extended(self, lines):
@@ -317,7 +320,8 @@ class RoundLikelihood:
             constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
             constant = self.base[:, None] * constant[:, None, :]
         expected = change.reshape(len(m), -1) @ self.secant.T
-        residual = (means.score - self.offset).ravel() - expected - np.reshape(constant * np.ones_like(change), expected.shape)
+        constant = np.reshape(constant * np.ones_like(change), expected.shape)
+        residual = (means.score - self.offset).ravel() - expected - constant
         return sigma, m, delta, line, residual, square, linear
 
     def discount(self, *arguments):

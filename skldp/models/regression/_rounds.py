@@ -115,7 +115,8 @@ class RoundModel(RegressionModel):
         for _ in range(_CALIBRATIONS):
             mode, coordinates = self._mode(start), self.coordinates
             point = coordinates.expand(mode[None])
-            self._set_coordinates(*self._lines(mode), x)
+            lines, covariance = self._lines(mode)
+            self._set_coordinates(lines, covariance, x)
             for part in self.likelihoods:
                 if part not in self.last:
                     part.discount(*self._arguments(point))
