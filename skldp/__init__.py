@@ -11,14 +11,17 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from skldp._show_versions import show_versions
     from skldp.analysis._fit_checks import FitCheck
+    from skldp.analysis._mean_check import MeanCheck
     from skldp.analysis._planning import required_reports
     from skldp.analysis.report_checks._check import ReportCheck
+    from skldp.estimators._covariance import LDPCovariance
     from skldp.estimators._density import LDPDensity
     from skldp.estimators._distribution import LDPDistribution
     from skldp.estimators._histogram import LDPHistogram
     from skldp.estimators._linear_regression import LDPBayesLinearRegression
     from skldp.estimators._logistic_regression import LDPBayesLogisticRegression
     from skldp.estimators._mechanisms import Moments, Records
+    from skldp.estimators._pca import LDPPCA
     from skldp.estimators._poisson_regression import LDPBayesPoissonRegression
     from skldp.estimators._rates import LDPExponential, LDPGeometric, LDPPoisson
     from skldp.estimators._rounds import RoundServer
@@ -54,18 +57,21 @@ _MODULES = {
     "LDPBayesLinearRegression": "estimators._linear_regression",
     "LDPBayesLogisticRegression": "estimators._logistic_regression",
     "LDPBayesPoissonRegression": "estimators._poisson_regression",
+    "LDPCovariance": "estimators._covariance",
     "LDPDensity": "estimators._density",
     "LDPDistribution": "estimators._distribution",
     "LDPExponential": "estimators._rates",
     "LDPGaussian": "estimators._values",
     "LDPGeometric": "estimators._rates",
     "LDPHistogram": "estimators._histogram",
+    "LDPPCA": "estimators._pca",
     "LDPPoisson": "estimators._rates",
     "LDPSGDClassifier": "gradients._sgd",
     "LDPSGDRegressor": "gradients._sgd",
     "LaplaceApproximation": "sampling._inference",
     "LaplacePerturber": "transformers._perturbers",
     "MCMC": "sampling._inference",
+    "MeanCheck": "analysis._mean_check",
     "Moments": "estimators._mechanisms",
     "PosteriorDisplay": "plot",
     "PrivacyUtilityDisplay": "plot",

@@ -19,9 +19,14 @@ ESTIMATORS = [
     skldp.LDPSGDRegressor(),
     skldp.LDPSGDRegressor(mechanism="sphere", epsilon=4.0, group_size=10, fit_intercept=False),
     skldp.LDPBayesLinearRegression(inference="laplace"),
+    skldp.LDPCovariance(inference="laplace"),
+    skldp.LDPPCA(inference="laplace"),
+    skldp.LDPPCA(inference="laplace", assume_centered=True, mechanism="gaussian", n_components=1),
     skldp.LDPBayesLogisticRegression(inference="laplace"),
     skldp.LDPBayesLogisticRegression(inference="laplace", n_rounds=2),
     skldp.LDPBayesLogisticRegression(inference="laplace", mechanism="records", fit_intercept=False),
+    skldp.LDPBayesPoissonRegression(inference="laplace"),
+    skldp.LDPBayesPoissonRegression(inference="laplace", n_rounds=2, fit_intercept=False),
 ]
 TRANSFORMERS = [
     skldp.LaplacePerturber(),

@@ -79,6 +79,7 @@ def planned_people(epsilon):
         "one number of failures": (skldp.LDPGeometric(), 0.02, {"probability": 0.3}),
         "yes or no": (skldp.LDPHistogram(categories=range(2)), 0.02, {"frequency": 0.2}),
         "one of ten": (skldp.LDPHistogram(categories=range(10)), 0.02, {"frequency": 0.2}),
+        "features alone": (skldp.LDPCovariance(), 0.04, {"n_features": 3, "feature_std": 0.4}),
         "features and a number": (line, 0.2, {"n_features": 3, "feature_std": 0.4, "sigma": 0.3}),
     }
     return {start: skldp.required_reports(estimator.set_params(epsilon=epsilon), width, **assumptions)

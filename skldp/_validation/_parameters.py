@@ -21,9 +21,13 @@ def check_real(value, name, hint="Give a number."):
     """Return ``value`` as a float, or raise if it is not a real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidParameterError(f"{name} must be a real number, got {value!r}. {hint}")
+    try:
+        value = float(value)
+    except OverflowError:
+        raise InvalidParameterError(f"{name} is beyond the largest float. {hint}") from None
     if math.isnan(value):
         raise InvalidParameterError(f"{name} must not be NaN. {hint}")
-    return float(value)
+    return value
 
 
 def is_auto(value):

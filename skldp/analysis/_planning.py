@@ -11,7 +11,7 @@ from scipy.special import betaln, ndtri
 from skldp._validation._parameters import check_bounds, check_fraction, check_integer, check_positive, check_real
 from skldp.exceptions import InvalidParameterError
 from skldp.models.categories._choice import check_likelihood
-from skldp.models.regression._moment_likelihoods import LEAST_NOISE
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE, above_floor
 from skldp.models.values._cell_likelihoods import cell_likelihood
 from skldp.protocols._category_protocol import CategoryProtocol
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
@@ -19,7 +19,7 @@ from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
 
 _STEP = 1e-4  # of numerical derivatives, relative to the standard deviation or the only parameter
 PLANNED = ("LDPDensity", "LDPGaussian", "LDPExponential", "LDPPoisson", "LDPGeometric", "LDPHistogram",
-           "LDPBayesLinearRegression")
+           "LDPBayesLinearRegression", "LDPCovariance")
 _MIN_PROBABILITY = 1e-13  # cells of smaller probability contain rounding errors and negligible information
 
 
@@ -29,7 +29,7 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
 
     Parameters
     ----------
-    estimator : LDPGaussian, LDPExponential, LDPPoisson, LDPGeometric, LDPHistogram or LDPBayesLinearRegression
+    estimator : LDPGaussian, LDPExponential, LDPPoisson, LDPGeometric, LDPHistogram, LDPBayesLinearRegression, ...
         The mechanism, the budget and the public domain are taken from it. It need not be fitted.
     width : float
         Width of the interval, from end to end, in the units of the parameter.
@@ -37,7 +37,8 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
         Posterior probability inside the interval.
     parameter : str or None, default=None
         Name of the parameter in the posterior. ``None`` is ``"mean"`` for the normal distribution (which also has
-        ``"std"``), and the only choice for the others: ``"rate"``, ``"probability"``, ``"frequencies"``, ``"coef"``.
+        ``"std"``), and the only choice for the others: ``"rate"``, ``"probability"``, ``"frequencies"``, ``"coef"``,
+        ``"covariance"``.
     **assumptions
         Assumed true values, on which the result depends. In the units of the data,
 
@@ -50,7 +51,9 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
         - ``feature_std`` and ``sigma`` (required), the standard deviation of every feature and of the residuals,
           ``coef`` (default 0), one number or one for each feature, and ``n_features`` (default 1) for
           :class:`LDPBayesLinearRegression`. Features are centred and uncorrelated. The result is for the coefficient
-          with the widest interval.
+          with the widest interval;
+        - ``feature_std`` (required) and ``n_features`` (default 1) for :class:`LDPCovariance`, likewise. The result is
+          for the variances, whose intervals are wider than those of the covariances.
 
     Returns
     -------
@@ -83,7 +86,8 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
 
     .. math:: V_j = \frac{\sigma^2}{s^2} + \frac{\tau^2}{2s^4}\left(\frac1{w^2} + \|\theta\|^2 + \theta_j^2\right):
 
-    the sum of the variance of least squares and of that due to privacy. With noisy records (``mechanism="records"``,
+    the sum of the variance of least squares and of that due to privacy. A variance of features has
+    :math:`V = \tau^2 + 2s^4`. With noisy records (``mechanism="records"``,
     noise variance :math:`\nu`) it is
     :math:`(1/s^2 + \nu/s^4)(\sigma^2 + \nu(1/w^2 + \|\theta\|^2)) + \nu^2\theta_j^2/s^4`.
     With few reports the variances of the features are uncertain, which makes intervals wider than planned: by 4 to 9 %
@@ -239,14 +243,8 @@ def plan_coefficient(estimator, precision, parameter, assumptions):
     if protocol.n_responses > 1:
         raise InvalidParameterError("required_reports plans for one response. Give bounds_y one pair, and epsilon / k "
                                     "for k responses: one report of all of them needs fewer people than that.")
-    feature_std, sigma = (check_positive(given[name], name) for name in ("feature_std", "sigma"))
+    sigma, feature_std = check_positive(given["sigma"], "sigma"), _feature_std(given, protocol)
     coef = _coefficients(given["coef"], d)
-    if math.sqrt(d) * feature_std > protocol.data_norm:
-        raise InvalidParameterError(
-            f"{d} features with feature_std={feature_std!r} make records of length {math.sqrt(d) * feature_std:.3g}, "
-            f"beyond data_norm={protocol.data_norm!r}. Most records would be shortened, which the model ignores. Raise "
-            "data_norm."
-        )
     response = math.hypot(feature_std * np.linalg.norm(coef), sigma)
     if response > protocol.y_scale:
         raise InvalidParameterError(
@@ -257,6 +255,27 @@ def plan_coefficient(estimator, precision, parameter, assumptions):
     covariance = (feature_std / protocol.data_norm) ** 2 * np.eye(d)
     variances = coefficient_variances(protocol, covariance, (sigma / protocol.y_scale) ** 2, coef * unit)
     return precision * variances.max() / unit**2
+
+
+def plan_covariance(estimator, precision, parameter, assumptions):
+    """Return the number of reports for a posterior precision of the variances of features."""
+    given = checked_assumptions(assumptions, estimator, ["feature_std"], {"n_features": 1})
+    checked_name(parameter, ["covariance"])
+    protocol = estimator.protocol(check_integer(given["n_features"], "n_features", 1))
+    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
+    return precision * (protocol.data_norm**4 * noise + 2 * _feature_std(given, protocol) ** 4)
+
+
+def _feature_std(given, protocol):
+    """Return the assumed standard deviation of the features; raise an error if most records would be too long."""
+    d, feature_std = protocol.n_features, check_positive(given["feature_std"], "feature_std")
+    if math.sqrt(d) * feature_std > protocol.data_norm:
+        raise InvalidParameterError(
+            f"{d} features with feature_std={feature_std!r} make records of length {math.sqrt(d) * feature_std:.3g}, "
+            f"beyond data_norm={protocol.data_norm!r}. Most records would be shortened, which the model ignores. Raise "
+            "data_norm."
+        )
+    return feature_std
 
 
 def _coefficients(coef, d):
@@ -276,19 +295,31 @@ def coefficient_variances(protocol, covariance, residual, coef):
     With :math:`\Sigma = s^2I` these are the formulas in :func:`required_reports`. In general the error of the moments
     enters the coefficients through :math:`\Sigma^{-1}`.
     """
-    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
     inverse = np.linalg.inv(covariance)
+    if isinstance(protocol, (MomentProtocol, LabelMomentProtocol)):
+        return residual * np.diag(inverse) + _private_variances(protocol, covariance, residual, coef)
+    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
     squared, projected = np.vecdot(inverse, inverse), inverse @ coef
     if isinstance(protocol, LabelRecordProtocol):
         # The label is true with probability (1 + q) / 2; divided by q it is unbiased, with second moment 1 / q^2.
         response = 1 / protocol.randomizer.contrast**2 - 1
     else:
         response = noise / protocol.y_weight**2
-    if isinstance(protocol, (MomentProtocol, LabelMomentProtocol)):
-        private = squared * (response + noise * (coef @ coef)) + noise * projected**2
-        return residual * np.diag(inverse) + private / 2
     total = residual + response + noise * (coef @ coef)
     return total * (np.diag(inverse) + noise * squared) + (noise * projected) ** 2
+
+
+def _private_variances(protocol, covariance, residual, coef):
+    r"""Return the variances of coefficients that are due to the noise of one report of moments.
+
+    The error of coefficient j is :math:`l^TRr` with :math:`l = \Sigma^{-1}e_j` and :math:`r = (-\theta, 1/w)` in the
+    entries of x and of the response.
+    """
+    mechanism, inverse, cross = protocol.randomizer, np.linalg.inv(covariance), protocol.y_weight * covariance @ coef
+    square = protocol.y_weight**2 * (coef @ covariance @ coef + residual)
+    theta = np.block([[covariance, cross[:, None]], [cross, square]])
+    left = np.column_stack([inverse, np.zeros(len(inverse))])
+    return above_floor(mechanism.noise).variance(left, np.append(-coef, 1 / protocol.y_weight), theta)
 
 
 def checked_assumptions(assumptions, estimator, required, optional):

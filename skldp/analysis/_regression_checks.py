@@ -1,4 +1,4 @@
-"""Warnings of a fitted regression: records beyond or far below their public bounds, and uninformative reports."""
+"""Warnings of a fit to moments of vectors: records beyond or far below their bounds, and uninformative reports."""
 
 import math
 import warnings
@@ -46,6 +46,40 @@ def coefficient_information(prior_std, posterior):
     return np.log2(prior / posterior.std()["coef"])
 
 
+def covariance_information(draws, log_variance_std, correlation_std):
+    r"""Return how much narrower the posterior of each entry of a covariance is than its prior, in bits.
+
+    It is :math:`\log_2` of the ratio of standard deviations, of the logarithms of variances on the diagonal, and of
+    correlations elsewhere. ``draws`` has shape (chain, draw, d, d); the prior standard deviations are given.
+    """
+    draws = draws.reshape(-1, *draws.shape[2:])
+    logs = np.log(np.diagonal(draws, axis1=1, axis2=2))
+    posterior_std = (draws * np.exp(-0.5 * (logs[:, :, None] + logs[:, None, :]))).std(axis=0)
+    prior_std = np.full(posterior_std.shape, correlation_std)
+    np.fill_diagonal(prior_std, log_variance_std)
+    np.fill_diagonal(posterior_std, logs.std(axis=0))
+    return np.log2(prior_std / posterior_std)
+
+
+def warn_about_covariance(aggregate, information, stacklevel=2):
+    """Warn if records do not suit ``data_norm``, or if the reports say little about variances or correlations.
+
+    ``information`` are the bits that entries of the covariance have gained; ``stacklevel`` is counted from the caller.
+    """
+    if aggregate.n_reports == 0:
+        return
+    for text in scale_doubts(aggregate):
+        warnings.warn(text, ScaleWarning, stacklevel=stacklevel + 1)
+    bits = np.median(information[np.tril_indices(len(information), -1 if len(information) > 1 else 0)])
+    if bits < LEAST_INFORMATION:
+        needed = rounded_up(aggregate.n_reports * (1 + 3 / max(1 - 4.0 ** -bits, 1e-3)))
+        warnings.warn(
+            f"{aggregate.n_reports} reports say little about the covariance: in the median the posterior of a "
+            f"correlation is narrower than the prior by {max(bits, 0.0):.1f} bits (information_). About {needed} "
+            "reports would halve the widths; a larger epsilon or fewer columns also help.", FewReportsWarning,
+            stacklevel=stacklevel + 1)
+
+
 def warn_about_fit(aggregate, posterior, information, names=None, stacklevel=2, n_reports=None):
     """Warn if records do not suit their public bounds, or if the reports say little about the coefficients.
 
@@ -88,7 +122,7 @@ def scale_doubts(aggregate):
         messages.append(
             f"{found} (standard error {error:.1g}): the noise is made for much longer rows. Lower data_norm, or scale "
             "the columns with public constants, so that the longest rows reach it.")
-    if response is None:
+    if not response:
         return messages
     return messages + [text for place, (share, error) in enumerate(response)
                        for text in _response_doubts(protocol, place, share, error)]
@@ -256,9 +290,13 @@ def reports_for_half_width(aggregate, posterior, n_reports):
     precision = np.array([_reported_precision(aggregate, covariance, *response) for response in zip(residual, coef)])
     precision = precision * (n_reports / aggregate.n_reports)
     share = np.minimum(precision * width_square, 1.0)  # of the posterior precision that is due to the reports
-    needed = float(np.median(n_reports * (1 + 3 / share)))
-    step = 10 ** max(math.floor(math.log10(needed)) - 1, 0)  # a power of ten
-    return math.ceil(needed / step) * step
+    return rounded_up(float(np.median(n_reports * (1 + 3 / share))))
+
+
+def rounded_up(number):
+    """Return a number rounded up to two digits, as an integer."""
+    step = 10 ** max(math.floor(math.log10(number)) - 1, 0)  # a power of ten
+    return math.ceil(number / step) * step
 
 
 def _reported_precision(aggregate, covariance, residual, coef):

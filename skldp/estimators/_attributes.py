@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skldp._validation._parameters import check_fraction, check_integer, sampling_seed
+from skldp._validation._parameters import check_fraction, check_integer
+from skldp.estimators._synthetic import Synthetic
 from skldp.exceptions import InvalidParameterError
-from skldp.models.categories._joint import unbiased_marginals
+from skldp.models.categories._attribute_marginals import pooled_marginals
 from skldp.protocols._pair_protocol import PairProtocol
 
 
-class AttributeTables:
+class AttributeTables(Synthetic):
     """Methods of a histogram of several attributes."""
 
     posterior_: Any
@@ -65,23 +66,7 @@ class AttributeTables:
         return {name: tuple(map(float, _summary(values, level)))
                 for name, values in (("mutual_information", information), ("cramers_v", v))}
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw synthetic records from the posterior mean frequencies.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of records.
-        random_state : None, int, Generator or RandomState, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self, "posterior_")
-        check_integer(n_samples, "n_samples", 1)
-        rng = np.random.default_rng(sampling_seed(random_state))
+    def _sample(self, n_samples, rng):
         mean = self._mean_frequencies()
         codes = rng.choice(len(mean), size=n_samples, p=mean / mean.sum())
         if not self._has_attributes():
@@ -152,7 +137,7 @@ def describe_attributes(posterior, aggregate):
     return {
         "frequencies_": [one.mean(axis=0) for one in marginals],
         "frequencies_std_": [one.std(axis=0) for one in marginals],
-        "point_estimate_": unbiased_marginals(aggregate),
+        "point_estimate_": [estimate for estimate, _, _ in pooled_marginals(aggregate)],
         "categories_": list(protocol.known_categories),
         "mechanism_": "block",
         "likelihood_": "exact",

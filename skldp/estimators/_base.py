@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skldp._validation._door import without_mask
 from skldp._validation._parameters import check_integer, refuse_unknown, sampling_seed, warn_large_delta
 from skldp.analysis._fit_checks import check_fit, warn_of_misfit
-from skldp.estimators._budgets import cohorts
+from skldp.estimators._budgets import asked, cohorts
 from skldp.estimators._report_trust import ReportTrust
 from skldp.estimators._streams import Counter, add_up
 from skldp.exceptions import InvalidReportError
@@ -96,7 +96,8 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         y : array-like of shape (n_clients,) or (n_clients, n_responses), default=None
             Responses, for the regressions; several only where the class says so. Ignored by the others.
         sample_epsilon : array-like of shape (n_clients,), default=None
-            Public personal budgets that replace ``epsilon``; at most 32 distinct values.
+            Public personal budgets that replace ``epsilon``; at most 32 distinct values. Clients with a budget of 0 are
+            not asked.
         **unknown
             Refused. There are no weights: the aggregator cannot know the weight of the record behind a report.
 
@@ -106,6 +107,7 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         """
         refuse_unknown(self, unknown)
         protocol, records, response = self._records(X, y)
+        sample_epsilon, records, response = asked(sample_epsilon, records, response)
         self._fit(*self._simulate(protocol, records, response, sample_epsilon))  # raw data ends here
         validate_data(self, X, skip_check_array=True)
         self._shape_like(y)
@@ -236,9 +238,10 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         return self
 
     def _name_elements(self):
-        """Name the elements of the posterior's parameters by the categories or features, if the estimator has names."""
+        """Name the elements of the posterior's parameters by the categories, classes or features, if there are any."""
         names = getattr(self, "categories_", getattr(self, "feature_names_in_", ()))
-        self.posterior_ = replace(self.posterior_, labels=axis_labels(self.posterior_.draws, names))
+        labels = axis_labels(self.posterior_.draws, names, getattr(self, "classes_", ()))
+        self.posterior_ = replace(self.posterior_, labels=labels)
 
     def _infer(self, models, protocol):
         seed, inference = sampling_seed(self.random_state), check_inference(self.inference)
@@ -274,8 +277,8 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
                 f"{type(aggregate.protocol).__name__}. Use the estimator and the parameters that the reports were "
                 "made for."
             )
-        # Fields that this estimator leaves at "auto" are taken from the protocol of each cohort.
-        chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
+        # Other fields that depend on the cohort are taken from its protocol.
+        chosen = self._chosen(expected)
         for found in aggregate.parts:
             name = differing_field(expected, found, chosen)
             if name is not None:
@@ -284,6 +287,10 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
                     f"{type(self).__name__} has {getattr(expected, name)!r}. Set the parameters that the reports were "
                     "made with."
                 )
+
+    def _chosen(self, protocol):
+        """Return the fields that cohorts may differ in, and that are not left at "auto" in this estimator."""
+        return {name for name, value in protocol._automatic.items() if getattr(self, name, value) != value}
 
     def sample_posterior(self, n_samples: int = 1000, random_state: Any = None) -> dict[str, np.ndarray]:
         """Draw parameters from the posterior.

@@ -8,6 +8,23 @@ from skldp.exceptions import InvalidParameterError
 MOST_BUDGETS = 32
 
 
+def asked(sample_epsilon, *arrays):
+    """Return personal budgets and rows of arrays without those of clients who are not asked: their budget is 0.
+
+    Examples
+    --------
+    >>> from skldp.estimators._budgets import asked
+    >>> import numpy as np
+    >>> asked([1.0, 0.0, 2.0], np.arange(3), None)
+    (array([1., 2.]), array([0, 2]), None)
+    """
+    if sample_epsilon is None:
+        return None, *arrays
+    budgets = check_budgets(sample_epsilon, len(arrays[0]))
+    rows = budgets != 0
+    return budgets[rows], *(None if one is None else one[rows] for one in arrays)
+
+
 def cohorts(protocol, sample_epsilon, n_clients):
     """Return the protocol and the rows of each cohort of clients: one for each distinct budget, which are public.
 
@@ -18,7 +35,7 @@ def cohorts(protocol, sample_epsilon, n_clients):
     >>> [(part.epsilon, rows.tolist()) for part, rows in cohorts(ValueProtocol(), [0.5, 4.0, 0.5], 3)]
     [(0.5, [0, 2]), (4.0, [1])]
     """
-    if sample_epsilon is None:
+    if sample_epsilon is None or not n_clients:
         return [(protocol, slice(None))]
     distinct, place = np.unique(check_budgets(sample_epsilon, n_clients), return_inverse=True)
     if len(distinct) > MOST_BUDGETS:

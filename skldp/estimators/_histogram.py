@@ -81,11 +81,12 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
     100,000 categories and half a minute for a million. ``posterior_`` then has one chain of 127 to 997 stratified
     draws. ``benchmarks/bench_wide.py`` compares it with chains and measures the coverage of its intervals.
 
-    *Several attributes.* Each client reports one pair of attributes, chosen by a coin, with its whole budget
-    (:class:`skldp.protocols.PairProtocol`). All tables are those of one joint table of at most 100,000 cells, in which
-    the probabilities of reports are linear. Its 127 draws are a weighted likelihood bootstrap, for both values of
-    ``inference``: an approximation of the posterior under a Dirichlet prior of 1/20 for each cell of the largest pair
-    table; ``concentration`` is not used.
+    *Several attributes.* Each client reports one pair of attributes, or a single one, chosen by a coin, with its whole
+    budget (:class:`skldp.protocols.PairProtocol`); two attributes are always reported together. All tables are those of
+    one joint table of at most 100,000 cells, in which the probabilities of reports are linear. Its 127 draws
+    approximate the posterior, for both values of ``inference``: the frequencies of each attribute are drawn first,
+    under the prior with the given or the most probable concentration, and then a weighted likelihood bootstrap of the
+    table with these marginals, under a Dirichlet prior of 1/20 for each cell of the largest pair table.
     :meth:`predict` returns joint frequencies, :meth:`table` those of two attributes.
 
     References
@@ -177,9 +178,10 @@ class LDPHistogram(AttributeTables, BaseLDPEstimator):
             )
 
     def _models(self, aggregate):
+        concentration = check_concentration(self.concentration)
         if not isinstance(aggregate.protocol, CategoryProtocol):
-            return [JointModel(aggregate)]
-        return [histogram_model(aggregate, check_concentration(self.concentration), self.likelihood)]
+            return [JointModel(aggregate, concentration)]
+        return [histogram_model(aggregate, concentration, self.likelihood)]
 
     def _describe(self, posterior, models, aggregate):
         protocol, (model,) = aggregate.protocol, models

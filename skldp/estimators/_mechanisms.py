@@ -4,11 +4,13 @@ import math
 
 from sklearn.base import BaseEstimator
 
-from skldp._validation._parameters import check_choice, check_fraction, check_positive
+from skldp._validation._parameters import check_choice, check_fraction, check_positive, is_auto
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
 
-_KINDS = {"auto": "sphere", "sphere": "sphere", "gaussian": "gaussian"}
+_KINDS = {"auto": "sphere", "sphere": "sphere", "axis": "axis", "gaussian": "gaussian"}
+SCORE_CONSTANT = 0.3  # weight of the constant in score and curvature
+_VECTORS = {"axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
 
 
 class Moments(BaseEstimator):
@@ -16,15 +18,17 @@ class Moments(BaseEstimator):
 
     Parameters
     ----------
-    kind : {"auto", "sphere", "gaussian"}, default="auto"
+    kind : {"auto", "sphere", "axis", "gaussian"}, default="auto"
         How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
-        same posterior.
+        same posterior than with Gaussian noise. The axis is pure, too: it needs fewer clients still from epsilon 1 or
+        2 on, and its report has d + 3 integers (:func:`skldp.protocols.moment_risk`).
     y_weight : "auto" or float, default="auto"
         Weight of each response in a report, relative to a record of length 1. A larger weight means less noise on the
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
     intercept_weight : "auto" or float, default="auto"
         Weight of the constant, likewise. "auto" is :math:`\sqrt{1/2}` for the linear and 0.3 for the logistic
-        regression. Ignored without an intercept.
+        regression, 1/2 for a covariance, and :func:`skldp.protocols.axis_constant` for axes. Ignored without an
+        intercept or mean.
 
     See Also
     --------
@@ -43,12 +47,25 @@ class Moments(BaseEstimator):
         self.y_weight = y_weight
         self.intercept_weight = intercept_weight
 
-    def _options(self, fit_intercept, default_constant, n_responses=1):
+    def _chosen(self):
+        """Return the fields of a protocol that are not left at "auto"."""
+        fields = {"mechanism": self.kind, "y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
+        return {name for name, value in fields.items() if not is_auto(value)}
+
+    def _options(self, fit_intercept, n_responses=1):
         """Return the fields of a protocol of moments."""
-        constant = _weight(self.intercept_weight, "intercept_weight", default_constant)
         return {"mechanism": check_choice(self.kind, "kind", _KINDS),
                 "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
-                "intercept_weight": constant if fit_intercept else 0.0}
+                "intercept_weight": self._constant("auto") if fit_intercept else 0.0}
+
+    def _score_options(self, fit_intercept):
+        """Return the fields of a protocol of score and curvature, which are no products of a record."""
+        mechanism = check_choice(self.kind, "kind", _KINDS)
+        return {"mechanism": vector_mechanism(mechanism),
+                "intercept_weight": self._constant(SCORE_CONSTANT) if fit_intercept else 0.0}
+
+    def _constant(self, default):
+        return _weight(self.intercept_weight, "intercept_weight", default)
 
 
 class Records(BaseEstimator):
@@ -78,6 +95,10 @@ class Records(BaseEstimator):
         self.budget_split = budget_split
         self.link = link
 
+    def _chosen(self):
+        """Return the fields of a protocol in which cohorts might differ: none."""
+        return set()
+
     def _validated(self):
         """Check the parameters and return self."""
         check_fraction(self.budget_split, "budget_split")
@@ -88,6 +109,7 @@ class Records(BaseEstimator):
 _MECHANISMS = {
     "auto": Moments(),
     "sphere": Moments(kind="sphere"),
+    "axis": Moments(kind="axis"),
     "gaussian": Moments(kind="gaussian"),
     "records": Records(),
 }
@@ -106,9 +128,15 @@ def check_mechanism(mechanism):
     return _MECHANISMS[mechanism]
 
 
+def sends_records(mechanism):
+    """Whether clients send noisy records; a word that is not known does not raise."""
+    return isinstance(_MECHANISMS.get(mechanism) if isinstance(mechanism, str) else mechanism, Records)
+
+
+def vector_mechanism(mechanism):
+    """Return the name of the mechanism that randomises score and curvature in a collection with this one."""
+    return _VECTORS.get(mechanism, mechanism)
+
+
 def _weight(value, name, default):
-    return default if isinstance(value, str) and value == "auto" else check_positive(value, name)
-
-
-LINEAR_CONSTANT = math.sqrt(0.5)
-LOGISTIC_CONSTANT = 0.3
+    return default if is_auto(value) else check_positive(value, name)

@@ -44,14 +44,16 @@ class ReportTrust:
         The bound is ``n_fakes`` times the largest :math:`|\mathrm{Cov}(g, \ell_r)|` over the reports r, under the
         posterior, where :math:`\ell_r` is the log-likelihood of one report. It is a first-order approximation: accurate
         if the forged reports are a small share of all, but not a bound otherwise. For categories the likelihood of
-        counts is used; for noisy records with labels only extreme reports are tried.
+        counts is used; for noisy records with labels only extreme reports are tried. Above 2,048 categories it uses the
+        approximation of :class:`LDPHistogram` in place of the covariance. For several attributes the result has the
+        frequencies of each one, as ``"frequencies[0]"`` and so on, and not the tables.
         """
         check_is_fitted(self, "posterior_")
         check_integer(n_fakes, "n_fakes", 0)
         draws = [start.draws for start in self.posterior_.warm_starts]
-        if not all(map(len, draws)):
-            raise NotImplementedError("influence_bound needs the draws of chains, and this posterior is approximated "
-                                      "without them. Use one attribute of at most 2,048 categories.")
+        if not all(map(len, draws)):  # they are of an approximation without chains
+            found = self._models(self.aggregate_)[0].influence(self.posterior_.draws)
+            return {name: n_fakes * value for name, value in found.items()}
         largest: dict = {}
         for models_of, aggregate in self._changeable():
             found = influence(models_of, aggregate, draws)

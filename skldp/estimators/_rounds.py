@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from skldp._validation._parameters import check_integer
+from skldp.estimators._mechanisms import vector_mechanism
 from skldp.estimators._regression import draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.models.regression._round_likelihood import Frame
@@ -14,6 +15,7 @@ from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import VERSION, check_format, parse
 from skldp.protocols._round_protocol import RoundProtocol, ScoreProtocol
+from skldp.protocols._schema import Schema
 from skldp.sampling._inference import LaplaceApproximation
 
 FORMAT = "skldp-rounds"
@@ -39,6 +41,8 @@ class RoundServer:
         Its parameters describe the collection; a logistic regression needs ``classes``.
     n_features : int
         Number of columns of a record.
+    schema : Schema or None, default=None
+        Public raw columns that clients map to these, as ``PublicColumns.protocol(estimator).columns`` has them.
 
     Attributes
     ----------
@@ -68,11 +72,11 @@ class RoundServer:
     ((1, 2), 150)
     """
 
-    def __init__(self, estimator: Any, n_features: int):
+    def __init__(self, estimator: Any, n_features: int, schema: Schema | None = None):
         self.estimator = estimator
         self.n_rounds = estimator._number_of_rounds()
         self.rounds: list = []
-        self._first = estimator.protocol(check_integer(n_features, "n_features", 1))
+        self._first = estimator.protocol(check_integer(n_features, "n_features", 1)).with_schema(schema)
         self._current: Any = None
         self._open: Any = 0
 
@@ -149,7 +153,7 @@ class RoundServer:
         closed = [json.loads(part.to_json()) for _, part in self.rounds]
         current = json.loads(self._open.to_json()) if isinstance(self._open, Aggregate) else None
         return json.dumps({"format": FORMAT, "version": VERSION, "n_features": self._first.n_features,
-                           "closed": closed, "current": current})
+                           "schema": self._first.schema, "closed": closed, "current": current})
 
     @classmethod
     def from_json(cls, estimator: Any, text: str | bytes) -> Self:
@@ -168,11 +172,13 @@ class RoundServer:
         """
         fields = parse(text, _WHAT)
         check_format(fields, FORMAT, _WHAT)
+        description = fields.pop("schema", None)  # older files lack it
         if set(fields) != {"n_features", "closed", "current"} or not isinstance(fields["closed"], list) \
                 or len(fields["closed"]) > MOST_ROUNDS:
             raise InvalidParameterError(f"This is not {_WHAT}: fields are missing, unknown or too long. "
                                         "Pass what to_json returned, unchanged.")
-        server = cls(estimator, fields["n_features"])
+        schema = None if description is None else Schema.from_description(description)
+        server = cls(estimator, fields["n_features"], schema)
         for part in fields["closed"]:
             server = server.add(Aggregate.from_json(json.dumps(part))).close()
         current = fields["current"]
@@ -203,7 +209,7 @@ def next_protocol(rounds, prior, first):
         return replace(first, **options)
     return RoundProtocol(
         epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
-        schema=first.schema, classes=first.classes, mechanism=first.mechanism,
+        schema=first.schema, classes=first.classes, mechanism=vector_mechanism(first.mechanism),
         intercept_weight=first.intercept_weight, **options)
 
 

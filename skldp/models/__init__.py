@@ -2,6 +2,7 @@
 
 from skldp.models._base import Model
 from skldp.models.categories._model import HistogramModel, SurrogateHistogramModel, histogram_model
+from skldp.models.regression._covariance_model import CovarianceModel
 from skldp.models.regression._linear import LinearModel
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
@@ -15,6 +16,7 @@ from skldp.models.values._priors import BetaPrior, GammaPrior, NormalPrior, Scip
 
 __all__ = [
     "BetaPrior",
+    "CovarianceModel",
     "DensityModel",
     "ExponentialFamily",
     "GammaPrior",

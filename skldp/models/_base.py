@@ -39,6 +39,9 @@ class Model(ABC):
     independent : callable or None
         Maps standard normal theta to natural parameters, as ``constrain`` does, if they are so many that chains would
         take too long. Samplers then draw from this approximation of the posterior.
+    influence : callable or None
+        Maps natural draws by name to the largest change of each posterior mean by one report, to first order, if the
+        model has ``independent``.
     few_draws : bool
         Whether each draw of ``independent`` is expensive.
     nearly_standard_normal : bool
@@ -73,6 +76,7 @@ class Model(ABC):
     fit_residuals: Any = None
     monitored: Any = None
     independent: Any = None
+    influence: Any = None
     few_draws: bool = False
     nearly_standard_normal: bool = False
     nearly_independent: bool = False

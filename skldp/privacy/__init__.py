@@ -11,6 +11,7 @@ from skldp.privacy._noise import (
     laplace_slack,
     uniform_below,
 )
+from skldp.privacy._radii import record_radius
 from skldp.privacy._sensitivity import (
     ball_sensitivity,
     interval_sensitivity,
@@ -50,6 +51,7 @@ __all__ = [
     "near_threshold",
     "noise_pmf",
     "paper_moment_bound",
+    "record_radius",
     "score_radius",
     "shuffled_epsilon",
     "uniform_below",

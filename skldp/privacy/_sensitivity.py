@@ -92,7 +92,7 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     intercept_weight : float, default=0.0
         The constant entry kappa; 0 without an intercept.
     n_responses : int, default=1
-        Number k of entries of y.
+        Number k of entries of y; 0 if v = (intercept_weight, x).
 
     Returns
     -------
@@ -116,9 +116,20 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     least two coordinates: an even k allows responses that are orthogonal, and an odd one responses whose product is
     :math:`\pm w^2R_y^2`, which the product of x and x' offsets if :math:`\kappa^2 + w^2R_y^2 \le R^2`.
 
+    *No response.* Let r and r' be the norms of x and x' and t their inner product. By (*) the squared distance is
+    :math:`(\kappa^2 + r^2)^2 + (\kappa^2 + r'^2)^2 - 2(\kappa^2 + t)^2`. If :math:`\kappa^2 \le R^2`, the last term can
+    be zero at r = r' = R, where the others are largest: :math:`\sqrt2(R^2 + \kappa^2)`. Otherwise
+    :math:`\kappa^2 + t > 0` is smallest at :math:`t = -rr'`, which gives
+    :math:`2\kappa^2(r + r')^2 + (r^2 - r'^2)^2`. For :math:`r \le r'` its derivative with respect to r is
+    :math:`4(r + r')(\kappa^2 - r(r' - r)) > 0`, because :math:`r(r' - r) \le R^2/4`, and the one with respect to r' is
+    positive as well, so the maximum is at r = r' = R: :math:`2\sqrt2\kappa R`. Both are attained if x has at least two
+    coordinates, the second one also for one coordinate. The first is at most :math:`\sqrt2` times too large for one.
+
     Examples
     --------
     >>> from skldp.privacy import moment_sensitivity
+    >>> round(moment_sensitivity(1.0, 1.0, n_responses=0), 6)  # any two of the matrices x x' are closer
+    1.414214
     >>> round(moment_sensitivity(1.0, 1.0) / 2**0.5, 12)
     2.0
     >>> round(moment_sensitivity(1.0, 1.0, y_weight=0.5, n_responses=4) / 2**0.5, 12)
@@ -126,8 +137,11 @@ def moment_sensitivity(norm: float, y_bound: float, y_weight: float = 1.0, inter
     """
     weight = check_positive(y_weight, "y_weight")
     kappa = check_nonnegative(intercept_weight, "intercept_weight")
-    square = check_positive(norm, "norm") ** 2 + kappa**2
-    if check_integer(n_responses, "n_responses", 1) > 1:
+    norm = check_positive(norm, "norm")
+    square = norm**2 + kappa**2
+    if check_integer(n_responses, "n_responses", 0) == 0:
+        return math.sqrt(2) * (square if kappa <= norm else 2 * kappa * norm)
+    if n_responses > 1:
         return math.sqrt(2) * (square + n_responses * (weight * check_positive(y_bound, "y_bound")) ** 2)
     return math.sqrt(_largest_squared_distance(square, y_bound, 2 * weight**2, weight**4))
 
@@ -237,7 +251,7 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
     recentre : bool, default=True
         Whether the report is encoded as a deviation from the centre.
     n_responses : int, default=1
-        Number k of responses.
+        Number k of responses, which may be 0.
 
     Returns
     -------
@@ -246,13 +260,13 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
     Notes
     -----
     With :math:`u = \|x\|^2 \in [0, R^2]`, :math:`v = w^2\|y\|^2 \in [0, V]`, :math:`V = kw^2R_y^2`, and the centre's
-    entries :math:`c_x` and :math:`c_y = V/k`, the squared distance to the centre is, by :math:`\|\tilde v\|^4` and
+    entries :math:`c_x` and :math:`c_y = w^2R_y^2`, the squared distance to the centre is, by :math:`\|\tilde v\|^4` and
     expansion,
 
     .. math:: (\kappa^2 + u + v)^2 - \kappa^4 - 2c_xu + d c_x^2 - 2c_yv + kc_y^2 .
 
     It is convex in (u, v), so the maximum over the rectangle is at one of its four corners, each of which is attained:
-    v = V if all responses are at their bounds.
+    v = V if all responses are at their bounds. Without responses V = 0, and two corners remain.
 
     Examples
     --------
@@ -263,7 +277,7 @@ def moment_radius(norm: float, y_bound: float, n_features: int, y_weight: float 
     0.7
     """
     max_u, square, kappa_square = _moment_maxima(norm, y_bound, n_features, y_weight, intercept_weight)
-    max_v = check_integer(n_responses, "n_responses", 1) * square
+    max_v = check_integer(n_responses, "n_responses", 0) * square
     centre_x, centre_y = (max_u / n_features, square) if recentre else (0.0, 0.0)
     return math.sqrt(
         max(
@@ -348,7 +362,10 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
     .. math:: v = \min\left(1, \frac\rho{\sqrt{m^2B + w^2B^2}}\right)
 
     depends on x and public numbers only, and because :math:`\|r\| \le m`, the weighted vector has a length of at most
-    :math:`\rho` for every record and response. Any two reports are at most :math:`2\rho` apart.
+    :math:`\rho` for every record and response. Any two reports are at most :math:`2\rho` apart, by the triangle
+    inequality. A model that is certain and wrong comes as close to that as one likes: w vanishes, and records x and -x
+    far from the origin have opposite scores. Nothing else about the response is used, so the proof is the same for
+    labels and for counts.
 
     Examples
     --------

@@ -8,7 +8,8 @@ from skldp.protocols._gradient_model import GradientModel
 from skldp.protocols._gradient_protocol import GradientProtocol
 from skldp.protocols._gradient_server import GradientClient, GradientServer
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
-from skldp.protocols._moment_protocol import LabelMomentProtocol, MomentProtocol
+from skldp.protocols._moment_choice import axis_constant, moment_mechanism, moment_risk
+from skldp.protocols._moment_protocol import CovarianceProtocol, LabelMomentProtocol, MomentProtocol
 from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._report_files import load_reports, save_reports
@@ -20,6 +21,7 @@ __all__ = [
     "Aggregate",
     "CategoryProtocol",
     "Client",
+    "CovarianceProtocol",
     "GradientClient",
     "GradientModel",
     "GradientProtocol",
@@ -34,6 +36,9 @@ __all__ = [
     "RoundProtocol",
     "SampledValueProtocol",
     "ValueProtocol",
+    "axis_constant",
     "load_reports",
+    "moment_mechanism",
+    "moment_risk",
     "save_reports",
 ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skldp._validation._categories import category_codes, check_list, row_codes
+from skldp._validation._categories import category_codes, row_codes
 from skldp._validation._door import as_table
 from skldp._validation._limits import MAX_FEATURES
 from skldp._validation._parameters import check_choice, check_epsilon, check_integer
@@ -18,7 +18,7 @@ from skldp.mechanisms._subset_selection import SubsetSelection, automatic_size
 from skldp.mechanisms._unary_encoding import UnaryEncoding
 from skldp.privacy._spending import counting, spend
 from skldp.protocols._aggregate import Aggregate
-from skldp.protocols._base import Protocol
+from skldp.protocols._coded_protocol import CodedProtocol, checked_categories
 from skldp.protocols._tallies import MAX_PAIRED, PairTally, RowTally, Tally
 
 
@@ -55,7 +55,7 @@ MECHANISMS: dict = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryProtocol(Protocol):
+class CategoryProtocol(CodedProtocol):
     """Each client sends a noisy version of its category.
 
     Parameters
@@ -87,7 +87,6 @@ class CategoryProtocol(Protocol):
     (2, 3)
     """
 
-    categories: tuple = (0, 1)
     mechanism: str = "subset"
     subset_size: int | None = None
     n_features: int = 1
@@ -110,19 +109,10 @@ class CategoryProtocol(Protocol):
         ends = self.categories[0], self.categories[-1], self.n_categories
         return hash((self.epsilon, self.mechanism, self.subset_size, self.design, self.n_features, *ends))
 
-    def __getstate__(self) -> Any:
-        # The array repeats the tuple, and there may be millions of categories.
-        return {name: value for name, value in super().__getstate__().items() if name != "known_categories"}
-
     @cached_property
     def known_categories(self) -> np.ndarray:
         """The categories as a read-only array of numbers or objects; a category of several columns is a tuple."""
         return checked_categories(self.categories, self.n_features)
-
-    @property
-    def labels(self) -> tuple:
-        """The public categories."""
-        return self.categories
 
     def _features_of(self, width):
         return self.n_features  # on which the width of a report does not depend
@@ -160,14 +150,6 @@ class CategoryProtocol(Protocol):
         if self.n_features > 1:
             return row_codes(rows, self.categories)
         return category_codes(rows[:, 0], self.known_categories)
-
-    def _plain(self, X, y):
-        return self.codes(X), None
-
-    def _refuse_unknown(self, X, y):
-        if (X < 0).any():
-            raise ValueError("X has values that are none of categories. "
-                             "Add them to categories, or leave their rows out.")
 
     def _draw(self, X, y, random_state):
         if counting():
@@ -265,11 +247,3 @@ def automatic_mechanism(epsilon, n_categories):
     subset = variance_of_rare(epsilon, n_categories, automatic_size(epsilon, n_categories))
     block = variance_of_rare(epsilon, *best_design(epsilon, n_categories))
     return "block" if block <= _WORTH_BITS * subset else "subset"
-
-
-def checked_categories(categories, n_columns):
-    """Return checked categories as a read-only array. Its dtype does not depend on that of a NumPy argument."""
-    known = check_list(categories, n_columns)
-    known = known if known.dtype == object else np.asarray(known.tolist())
-    known.flags.writeable = False
-    return known

@@ -197,13 +197,15 @@ def _check_protocol(protocol):
 
 def _split_response(protocol, record, y):
     """Return a record without its response, and the response, from any of the accepted forms."""
-    has_response = isinstance(protocol, RegressionProtocol)
+    has_columns = isinstance(protocol, RegressionProtocol)
+    has_response = has_columns and protocol.n_responses > 0
     if y is not None and not has_response:
         raise ValueError(f"{type(protocol).__name__} has no response: leave y out.")
-    columns = protocol.columns if has_response else None
+    columns = protocol.columns if has_columns else None
     n_columns = len(columns.names) if columns is not None else getattr(protocol, "n_features", 0)
     if isinstance(record, Mapping) and columns is not None:
-        return _by_name(columns.names, record, y)
+        row = [flat([record.get(name) for name in columns.names])]
+        return row, _response_beside(columns.names, record, y) if has_response else None
     if isinstance(record, Mapping):
         columns = dict(record)
         if has_response and y is None and "y" in columns:
@@ -219,16 +221,16 @@ def _split_response(protocol, record, y):
     return record, y
 
 
-def _by_name(names, record, y):
-    """Return the row of named columns, None for a missing one, and the response: the only other entry, or "y"."""
+def _response_beside(names, record, y):
+    """Return the response of a record of named columns: y, else the only other entry, or the entry "y"."""
+    if y is not None:
+        return y
     others = {name: value for name, value in record.items() if name not in names}
-    if y is None:
-        response = others if len(others) == 1 else {"y": others["y"]} if "y" in others else {}
-        if not response:
-            raise ValueError("The record must have its response as the only entry that is no column of the schema, as "
-                             f"the entry \"y\", or as the argument y; it has {len(others)} other entries.")
-        y = flat(list(response.values()))
-    return [flat([record.get(name) for name in names])], y
+    response = others if len(others) == 1 else {"y": others["y"]} if "y" in others else {}
+    if not response:
+        raise ValueError("The record must have its response as the only entry that is no column of the schema, as "
+                         f"the entry \"y\", or as the argument y; it has {len(others)} other entries.")
+    return flat(list(response.values()))
 
 
 def _round_up(total):

@@ -14,8 +14,8 @@ VERSION = 1
 
 KINDS: dict = {}  # class of protocol by its name
 
-ADDED_LATER = {"subset_size", "schema", "design"}  # fields that older files lack, which then have their default
-_OPTIONAL = {"schema", "design"}  # fields that are left out of a description if they are None
+ADDED_LATER = {"subset_size", "schema", "design", "link"}  # fields that older files lack, which then have their default
+_OPTIONAL = {"schema": None, "design": None, "link": "logit"}  # fields that a description lacks if they are these
 _LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or integers
 _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
 
@@ -23,7 +23,7 @@ _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older 
 def describe(protocol):
     """Return the description of a protocol: plain values that JSON can hold."""
     fields = {field.name: _json_value(getattr(protocol, field.name)) for field in dataclasses.fields(protocol)}
-    fields = {name: value for name, value in fields.items() if value is not None or name not in _OPTIONAL}
+    fields = {name: value for name, value in fields.items() if name not in _OPTIONAL or value != _OPTIONAL[name]}
     if math.isinf(protocol.epsilon):
         fields["epsilon"] = "inf"
     return {"format": FORMAT, "version": VERSION, "kind": type(protocol).__name__, **fields}

@@ -1,19 +1,20 @@
-"""Protocols for second moments of each client's record and response."""
+"""Protocols for second moments of each client's record, alone or with its response."""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skldp._validation._parameters import check_choice
+from skldp._validation._parameters import check_choice, is_auto
+from skldp.protocols._moment_choice import axis_constant
 from skldp.protocols._moment_reports import MECHANISMS
-from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
 DEFAULT_WEIGHT = math.sqrt(0.5)
+_CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism suggests, by the number of features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,26 +22,33 @@ class _Moments(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
-    y_weight: float = DEFAULT_WEIGHT
-    intercept_weight: float = DEFAULT_WEIGHT
+    intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
+    _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
+    # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
+    _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
+    _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
+    _automatic: ClassVar[dict[str, Any]] = {"intercept_weight": "auto"}
+    _constant: ClassVar[float] = DEFAULT_WEIGHT
 
     def _check_moments(self):
+        if is_auto(self.intercept_weight):
+            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
+            object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
-        for name in ("epsilon", "delta", "y_weight", "intercept_weight"):
+        for name in ("epsilon", "delta", *self._weights):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
     def has_intercept(self) -> bool:
         """Whether the report has moments with a constant, which an intercept needs."""
-        return self.intercept_weight > 0
+        return self.randomizer.intercept_weight > 0
 
     @cached_property
     def _reports(self):
         reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, y_weight=self.y_weight,
-                          intercept_weight=self.intercept_weight, labelled=self.labelled,
-                          n_responses=self.n_responses)
+        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, labelled=self.labelled,
+                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._weights})
 
     @property
     def randomizer(self):
@@ -49,8 +57,21 @@ class _Moments(RegressionProtocol):
 
     def mean_moments(self, tally: Tally) -> np.ndarray:
         """Mean of the decoded moments of a tally, in svec coordinates."""
-        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
-        return self.randomizer.decode(mean[None])[0]
+        return self._reports.mean_moments(tally)
+
+    def mean_matrix(self, tally: Tally) -> np.ndarray:
+        """Mean of the decoded products v v' of v = (constant, x, responses).
+
+        Parameters
+        ----------
+        tally : Tally
+            Sums of valid reports.
+
+        Returns
+        -------
+        ndarray of shape (order, order)
+        """
+        return self._reports.mean_matrix(tally)
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
@@ -61,11 +82,10 @@ class _Moments(RegressionProtocol):
         return self._reports.extreme_effects(slopes)
 
     def _possible(self, tally):
-        well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
-        return well_formed and self._reports.possible(tally)
+        return self._reports.possible(tally)
 
     def _tally(self, reports):
-        return Tally(len(reports), column_sums(reports))
+        return self._reports.tally(reports)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +102,12 @@ class MomentProtocol(BoundedProtocol, _Moments):
         Public bound on the Euclidean norm of x; longer records are clipped to it.
     bounds_y : tuple of float or tuple of pairs, default=(-1, 1)
         Public interval of the response; one pair for each of several responses, which then have one report.
-    mechanism : {"sphere", "gaussian"}, default="sphere"
-        How the moments are randomised.
+    mechanism : {"sphere", "axis", "gaussian"}, default="sphere"
+        How the moments are randomised; see :class:`skldp.mechanisms.AxisMoments` for the axis.
     y_weight, intercept_weight : float, default=sqrt(1/2)
         Weights of each response and of the constant, relative to x, which has length 1 at most. A larger weight means
-        less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
+        less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant, and
+        "auto" is :func:`axis_constant` for axes, otherwise :math:`\sqrt{1/2}`, or 0.3 for labels.
     n_features : int, default=1
         Length of x.
     schema : tuple or None, default=None
@@ -103,6 +124,8 @@ class MomentProtocol(BoundedProtocol, _Moments):
     >>> both.privatize([0.3, 0.4], [7.5, 0.2]).shape
     (1, 15)
     """
+
+    y_weight: float = DEFAULT_WEIGHT
 
     def __post_init__(self):
         self._check_domain()
@@ -129,8 +152,60 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
     (2, 9)
     """
 
+    y_weight: float = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = True
+    _constant: ClassVar[float] = 0.3
 
     def __post_init__(self):
         self._check_domain()
         self._check_moments()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CovarianceProtocol(_Moments):
+    r"""Each client sends the second moments of its record, randomised as one vector. There is no response.
+
+    Parameters
+    ----------
+    intercept_weight : float, default=1/2
+        Weight of the constant, relative to x, which has length 1 at most: a larger weight means less noise on the mean
+        of x and more on the second moments. ``intercept_weight=0`` omits the constant, and with it the mean.
+    epsilon, delta, data_norm, mechanism, n_features, schema
+        As in :class:`MomentProtocol`.
+
+    Notes
+    -----
+    Two records are at most :func:`skldp.privacy.moment_sensitivity` apart, and the encoding of each is in the ball of
+    radius :func:`skldp.privacy.moment_radius`, both without responses.
+
+    Examples
+    --------
+    >>> from skldp.protocols import CovarianceProtocol
+    >>> protocol = CovarianceProtocol(epsilon=1.0, n_features=2)
+    >>> protocol.privatize([[0.3, 0.4], [0.1, 0.0]]).shape
+    (2, 6)
+    """
+
+    intercept_weight: float | str = 0.5
+    y_weight: ClassVar[float] = 1.0  # of no response
+    _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
+    _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
+    _constant: ClassVar[float] = 0.5
+
+    def __post_init__(self):
+        self._check_vector()
+        self._check_moments()
+
+    @property
+    def n_responses(self) -> int:
+        """Number of responses of a record: none."""
+        return 0
+
+    def _responses(self, y, n_records):
+        return np.empty((n_records, 0))
+
+    def _numbers(self, y):
+        return y
+
+    def _response(self, y, source):
+        return y

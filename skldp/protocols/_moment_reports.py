@@ -6,9 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from skldp.mechanisms._moments import MOMENT_RADIUS, GaussianMoments, SphereMoments
+from skldp.mechanisms._axis import AXIS_RESOLUTION
+from skldp.mechanisms._axis_moments import AxisMoments
+from skldp.mechanisms._gaussian_moments import MOMENT_RADIUS, GaussianMoments
+from skldp.mechanisms._moments import SphereMoments
 from skldp.mechanisms._sphere import RESOLUTION
-from skldp.protocols._possible_sums import is_gram_matrix, largest_noisy_sums, within_box, within_sphere
+from skldp.protocols._possible_sums import (
+    column_sums,
+    is_gram_matrix,
+    largest_noisy_sums,
+    product_sums,
+    within_axes,
+    within_box,
+    within_sphere,
+)
+from skldp.protocols._tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,19 @@ class MomentReports(ABC):
     @abstractmethod
     def of(cls, delta, **options):
         """Return the reports of a mechanism with the given options."""
+
+    def tally(self, reports):
+        """Tally of valid reports, which can be added to others."""
+        return Tally(len(reports), column_sums(reports))
+
+    def mean_moments(self, tally):
+        """Mean of the decoded moments of a tally, in svec coordinates."""
+        mean = (tally.sums / max(tally.n_reports, 1)).astype(float)
+        return self.mechanism.decode(mean[None])[0]
+
+    def mean_matrix(self, tally):
+        """Mean of the decoded products v v' of a tally, with all entries that the noise of a report has."""
+        return self.mechanism.matrix(self.mean_moments(tally))
 
     @abstractmethod
     def directions(self):
@@ -54,7 +79,8 @@ class SphereReports(MomentReports):
 
     def possible(self, tally):
         """Whether valid reports can have these sums."""
-        return within_sphere(tally.sums, tally.n_reports, self.mechanism.sphere)
+        well_formed = tally.sums.shape == (self.mechanism.width,) and tally.sums.dtype == object
+        return well_formed and within_sphere(tally.sums, tally.n_reports, self.mechanism.sphere)
 
 
 class GaussianReports(MomentReports):
@@ -77,6 +103,8 @@ class GaussianReports(MomentReports):
     def possible(self, tally):
         """Whether valid reports can have these sums."""
         mechanism, n_reports = self.mechanism, tally.n_reports
+        if tally.sums.shape != (mechanism.width,) or tally.sums.dtype != object:
+            return False
         if mechanism.private:
             scale = mechanism.scale / mechanism._isometry
             return within_box(tally.sums, largest_noisy_sums(n_reports, mechanism.clamp, mechanism._largest, scale))
@@ -99,4 +127,51 @@ class GaussianReports(MomentReports):
         return products
 
 
-MECHANISMS = {"sphere": SphereReports, "gaussian": GaussianReports}
+class AxisReports(MomentReports):
+    """Reports of axes: the sums are those of the products r r' of the reports, as a symmetric matrix."""
+
+    @classmethod
+    def of(cls, delta, **options):
+        """Return the reports of :class:`AxisMoments`, which is pure: delta is not used."""
+        return cls(AxisMoments(**options))
+
+    def tally(self, reports):
+        """Tally of valid reports, which can be added to others."""
+        return Tally(len(reports), product_sums(reports))
+
+    def mean_moments(self, tally):
+        """Mean of the decoded moments of a tally, in svec coordinates."""
+        return self.mechanism.svec(self.mean_matrix(tally))
+
+    def mean_matrix(self, tally):
+        """Mean of the decoded products v v' of a tally; the constant entries are noisy like the others."""
+        return self.mechanism.axis.decode_products(tally.sums / max(tally.n_reports, 1))
+
+    def directions(self):
+        """Directions in which one report can change the sums, as arrays of the shape of the sums."""
+        width, directions = self.mechanism.width, []
+        for row, column in zip(*np.triu_indices(width)):
+            direction = np.zeros((width, width), dtype=np.int64)
+            direction[row, column] = direction[column, row] = AXIS_RESOLUTION**2
+            directions.append(direction)
+        return directions
+
+    def extreme_effects(self, slopes):
+        """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
+        width = self.mechanism.width
+        rows, columns = np.triu_indices(width)
+        matrices = np.zeros((len(slopes), width, width))
+        # The effect of z z' is z'Sz, with half of the slope of a pair of entries in each of them.
+        matrices[:, rows, columns] += slopes / 2
+        matrices[:, columns, rows] += slopes / 2
+        values = np.linalg.eigvalsh(matrices)
+        return values[:, 0], values[:, -1]
+
+    def possible(self, tally):
+        """Whether valid reports can have these sums."""
+        shape = self.mechanism.width, self.mechanism.width
+        well_formed = tally.sums.shape == shape and tally.sums.dtype == np.int64
+        return well_formed and within_axes(tally.sums, tally.n_reports, self.mechanism.axis)
+
+
+MECHANISMS = {"sphere": SphereReports, "axis": AxisReports, "gaussian": GaussianReports}

@@ -7,6 +7,7 @@ import numpy as np
 from skldp.exceptions import InvalidReportError
 
 _N_DEVIATIONS = 11.0  # standard deviations; a sum of Gaussian noise exceeds this once in 1e26 sums
+_BLOCK_ENTRIES = 1 << 22  # entries of reports that are multiplied at once
 _BLOCK_ROWS = 1 << 20  # rows whose sums fit in int64 for any budget, because entries of reports are below 2**43
 
 
@@ -15,6 +16,17 @@ def column_sums(reports):
     blocks = range(0, max(len(reports), 1), _BLOCK_ROWS)
     return sum(np.add.reduce(reports[start:start + _BLOCK_ROWS], axis=0, dtype=np.int64).astype(object)
                for start in blocks)
+
+
+def product_sums(reports):
+    """Sum of r r' over integer rows r whose squared length is below 2**23, as int64."""
+    width = reports.shape[1]
+    n_rows = max(1, _BLOCK_ENTRIES // width)
+    total = np.zeros((width, width), dtype=np.int64)
+    for start in range(0, len(reports), n_rows):
+        block = reports[start:start + n_rows].astype(np.float64)
+        total += (block.T @ block).astype(np.int64)  # exact: up to 2**22 products below 2**23
+    return total
 
 
 def as_python_ints(sums):
@@ -53,7 +65,10 @@ def is_gram_matrix(sums):
     .. [1] N. Higham (2002). Accuracy and Stability of Numerical Algorithms. SIAM. Theorem 10.7.
     """
     squares = np.diagonal(sums)
-    if (sums != sums.T).any() or (squares < 0).any() or (sums * sums > np.outer(squares, squares)).any():
+    if (sums != sums.T).any() or (squares < 0).any():
+        return False
+    # Products of int64 would overflow; there the factorisation below, which is stronger but for its margin, is enough.
+    if sums.dtype == object and (sums * sums > np.outer(squares, squares)).any():
         return False
     scale = np.sqrt(np.maximum(squares, 1).astype(float))
     k = len(sums)
@@ -71,6 +86,23 @@ def within_sphere(sums, n_reports, sphere):
         return False
     # Two vectors of the longest length can have any sum of up to twice that length; a single report must be valid.
     return n_reports != 1 or bool(sphere.valid(sums[None].astype(np.int64))[0])
+
+
+def within_axes(sums, n_reports, axis):
+    """Whether ``n_reports`` valid reports of the axis mechanism can have these sums of products."""
+    shortest = max(2 * axis.resolution - axis.longest, 0)
+    trace = sum(np.diagonal(sums).tolist())
+    if not n_reports * shortest**2 <= trace <= n_reports * axis.longest**2 or not is_gram_matrix(sums):
+        return False
+    return n_reports != 1 or _is_square_of_valid(sums, axis)
+
+
+def _is_square_of_valid(products, axis):
+    """Whether a matrix is r r' for one valid report r."""
+    size = np.rint(np.sqrt(np.diagonal(products).astype(float))).astype(np.int64)
+    first = int(np.argmax(size))
+    report = np.where(products[first] < 0, -size, size)
+    return bool(axis.valid(report[None])[0]) and np.array_equal(np.outer(report, report), products)
 
 
 def within_box(sums, largest):

@@ -1,4 +1,4 @@
-"""Base classes of protocols for records with a response: public scales, and reports drawn in pieces."""
+"""Base classes of protocols for vectors, most of them with a response: public scales, and reports in pieces."""
 
 import dataclasses
 import math
@@ -19,12 +19,14 @@ from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
 from skldp.protocols._schema import Schema
 
-CHUNK_ROWS = 1 << 14  # clients whose reports are drawn at once, so that memory does not grow with their number
+# Clients whose reports are drawn at once, and bytes of one array of them: memory does not grow with the number of
+# clients, nor with that of features beyond a few hundred megabytes.
+CHUNK_ROWS, CHUNK_BYTES = 1 << 14, 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionProtocol(Protocol):
-    """Protocol for a vector x of bounded norm and a response. The mechanism gets x divided by ``data_norm``.
+    """Protocol for a vector x of bounded norm, most often with a response. The mechanism gets x / ``data_norm``.
 
     With a public ``schema`` of raw columns, records are rows of these columns, and the client maps them to x.
     """
@@ -106,16 +108,21 @@ class RegressionProtocol(Protocol):
             X = as_float_table(X, self.n_features)
         else:
             X = self.data_norm * self.columns.encode(as_table(X, len(self.columns.names)))
+        return X, self._responses(y, len(X))
+
+    def _responses(self, y, n_records):
+        """Responses of records as floats, with a column for each if there are several or none."""
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y: pass one response for each record.")
-        return X, self._numbers(as_column(y, len(X), self.n_responses))
+        return self._numbers(as_column(y, n_records, self.n_responses))
 
     def _draw(self, X, y, random_state):
         """Draw reports in pieces, from one stream of noise that continues over all pieces."""
         spend(self.epsilon, self.delta, X)
         source = word_source(random_state, self._canonical(), X, y)
-        for start in range(0, max(len(X), 1), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
+        n_rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES // (8 * self.width)))
+        for start in range(0, max(len(X), 1), n_rows):
+            rows = slice(start, start + n_rows)
             yield self.randomizer.randomize(self._scaled(X[rows], y[rows], source), source)
 
     def _scaled(self, X, y, source):

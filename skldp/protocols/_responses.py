@@ -30,13 +30,17 @@ class Response(ABC):
     largest_curvature : float
         Upper bound of w(u).
     dispersion : float
-        Variance of the code as a multiple of the derivative of its mean.
+        Variance of the code as a multiple of the derivative of its mean, or an upper bound.
+    typical : tuple of three floats
+        What coefficients explain, a coefficient, and an intercept, as standard deviations of default priors, in public
+        units.
     """
 
     n_lines: int
     radius: float
     largest_curvature: float
     dispersion: float = 1.0
+    typical: tuple
 
     @abstractmethod
     def codes(self, y):
@@ -84,6 +88,8 @@ class Labels(Response):
     :math:`(1 - \sum_kp_k^2)/2`. The reported scalar is the trace as a share of its maximum, times 1/4, which is
     p(1 - p) for two labels.
     """
+
+    typical = (1.25, 2.5, 2.5)
 
     def __init__(self, n_classes):
         self.n_classes, self.n_lines = n_classes, n_classes - 1
@@ -148,7 +154,7 @@ class Counts(Response):
     so that clipping is part of the model. Residuals are at most 1.
     """
 
-    n_lines, radius, largest_curvature = 1, 0.5, 1.0
+    n_lines, radius, largest_curvature, typical = 1, 0.5, 1.0, (0.75, 2.5, 3.0)
 
     def __init__(self, upper):
         self.upper, self.dispersion = upper, 1 / upper
@@ -190,3 +196,4 @@ class Counts(Response):
 
 
 labels_of = lru_cache(maxsize=16)(Labels)
+LINKS = {"logit": labels_of}  # responses of K labels, by the word for their link

@@ -17,7 +17,7 @@ from skldp.mechanisms._randomized_response import replace_unknown
 from skldp.privacy._sensitivity import check_nonnegative, score_radius
 from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import LabelledProtocol, RegressionProtocol
-from skldp.protocols._responses import Counts, Response, labels_of
+from skldp.protocols._responses import LINKS, Counts, Response
 from skldp.protocols._tallies import Tally
 from skldp.protocols._vector_reports import MECHANISMS, possible_vector_sums, vector_directions, vector_effects
 
@@ -155,7 +155,7 @@ class ScoreProtocol(RegressionProtocol):
         rows, columns = self.places
         products = extended[:, rows] * extended[:, columns] * self._isometry
         score = (weight[:, None] * (codes - mean))[:, :, None] * extended[:, None, :]
-        return np.hstack([score.reshape(len(x), -1), (weight * curvature)[:, None] * products])
+        return np.hstack([score.reshape(len(x), self._n_score), (weight * curvature)[:, None] * products])
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return (constant, x) in the coordinates of the model, mean response, curvature, and weight of records.
@@ -177,7 +177,7 @@ class ScoreProtocol(RegressionProtocol):
         mean, square = self.response.mean(u), np.vecdot(extended, extended)
         curvature = self.response.weight(u, mean)
         largest = np.sqrt(self.response.largest_residual(mean) ** 2 * square + (curvature * square) ** 2)
-        return extended, mean, curvature, np.minimum(1.0, self.radius / largest)
+        return extended, mean, curvature, self.radius / np.maximum(largest, self.radius)
 
     def _possible(self, tally):
         well_formed = tally.sums.shape == (self.width,) and tally.sums.dtype == object
@@ -206,6 +206,8 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
         How the vector is randomised.
     classes : tuple, default=(0, 1)
         The public labels, two or more, which are sorted. Any other label is replaced by one of them at random.
+    link : {"logit"}, default="logit"
+        How the probabilities of the labels depend on the predictors.
     epsilon, delta, data_norm, n_features, schema
         As in :class:`LabelMomentProtocol`.
 
@@ -237,16 +239,17 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
     (1, 13)
     """
 
+    link: str = "logit"
     most_classes: ClassVar[int] = MAX_CLASSES
 
     def __post_init__(self):
         self._check_domain()
         self._check_model()
 
-    @property
+    @cached_property
     def response(self) -> Response:
         """The labels."""
-        return labels_of(len(self.classes))
+        return check_choice(self.link, "link", LINKS)(len(self.classes))
 
     def _response(self, y, source):
         """Numbers of the labels."""

@@ -5,10 +5,11 @@ import numpy as np
 from skldp.exceptions import InvalidParameterError
 
 LONGEST = 64  # elements of a parameter that a summary shows by default
-_BY_RESPONSE = {"intercept", "sigma", "residual_correlation"}  # parameters whose axes are responses or classes
+# Parameters whose axes are responses, classes or components, which have numbers.
+_NUMBERED = {"intercept", "sigma", "residual_correlation", "explained_variance", "explained_variance_ratio"}
 
 
-def axis_labels(draws, names):
+def axis_labels(draws, names, classes=()):
     """Return names along each axis of each parameter: those given where the lengths agree, else numbers.
 
     Parameters
@@ -16,6 +17,8 @@ def axis_labels(draws, names):
     draws : dict of str to ndarray of shape (chain, draw, ...)
     names : sequence of str or of tuples of str
         Names of features or categories.
+    classes : sequence, default=()
+        Labels of a classification, for the axes that are responses or classes.
 
     Returns
     -------
@@ -28,9 +31,14 @@ def axis_labels(draws, names):
     >>> axis_labels({"coef": np.zeros((4, 10, 2)), "density": np.zeros((4, 10, 3, 2))}, ["age", "height"])
     {'coef': (('age', 'height'),), 'density': (('0', '1', '2'), ('age', 'height'))}
     """
-    names = tuple(map(_joined, names.tolist() if isinstance(names, np.ndarray) else names))
-    return {name: tuple(names if length == len(names) and place >= _n_numbered(name, values) else _numbers(length)
+    names, classes = (tuple(map(_joined, part.tolist() if isinstance(part, np.ndarray) else part))
+                      for part in (names, classes))
+    return {name: tuple(_names(length, classes if place < _n_numbered(name, values) else names)
                         for place, length in enumerate(values.shape[2:])) for name, values in draws.items()}
+
+
+def _names(length, names):
+    return names if length == len(names) else _numbers(length)
 
 
 def _joined(name):
@@ -38,9 +46,9 @@ def _joined(name):
 
 
 def _n_numbered(name, draws):
-    """Return the number of axes of a parameter that are responses or classes, which come first and have numbers."""
+    """Return the number of axes of a parameter that have numbers, or are classes, which come first."""
     n_axes = draws.ndim - 2
-    return n_axes if name in _BY_RESPONSE else n_axes - 1 if name == "coef" else 0
+    return n_axes if name in _NUMBERED else n_axes - 1 if name == "coef" else 0
 
 
 def element_labels(axes):

@@ -1,11 +1,11 @@
 """Draws from a posterior, with their diagnostics."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from skldp.exceptions import InvalidParameterError
-from skldp.sampling._diagnostics import unknown
+from skldp.sampling._diagnostics import diagnose, superchains, tail_ess, unknown
 from skldp.sampling._elements import element_name, find, labels_of, short_names
 from skldp.sampling._tables import SummaryTable
 from skldp.sampling._warm_start import WarmStart
@@ -121,6 +121,27 @@ class Posterior:
         """Return the draws of a parameter, or of an element by its name."""
         parameter, positions = find(self, name)
         return self.draws[parameter] if name == parameter else self.draws[parameter][(..., *positions[0])]
+
+    def with_derived(self, draws):
+        """Return the posterior with further quantities, which were computed from its draws.
+
+        Parameters
+        ----------
+        draws : dict of str to ndarray of shape (chain, draw, ...)
+            Quantities by name. Their R-hat and effective sample sizes are those of the stored draws.
+
+        Returns
+        -------
+        posterior : Posterior
+            The new quantities come first.
+        """
+        rhat = split_rhat = ess = ess_tail = unknown(draws)
+        if self.n_steps:  # draws of chains
+            n_chains = len(next(iter(draws.values())))
+            found = diagnose(draws, superchains(n_chains))
+            rhat, split_rhat, ess, ess_tail = found.rhat, found.split_rhat, found.ess, tail_ess(draws)
+        return replace(self, draws={**draws, **self.draws}, rhat={**rhat, **self.rhat}, ess={**ess, **self.ess},
+                       split_rhat={**split_rhat, **self.split_rhat}, ess_tail={**ess_tail, **self.ess_tail})
 
     def sample(self, n_samples, rng):
         """Return randomly chosen draws of all parameters jointly.

@@ -4,13 +4,11 @@ import numpy as np
 
 from skldp.sampling._chain_statistics import convergence_statistics
 from skldp.sampling._density import quiet
+from skldp.sampling._diagnostics import MOST_SUPERCHAINS, superchains
 from skldp.sampling._hamiltonian import HamiltonianMove
 from skldp.sampling._nearest_normal import learned_normal, nearest_normal
 from skldp.sampling._moves import ensemble_moves
 
-# Groups of walkers that nested R-hat compares. Four, each in two halves, reach an R-hat of 1.01 at about 1,000
-# effective draws in all, the number that is wanted.
-_SUPERCHAINS = 4
 _FIRST_WINDOW = 10
 # R-hat of the positions in the last window of warm-up. A common drift by 0.8 standard deviations gives this value.
 _SETTLED_RHAT = 1.1
@@ -42,12 +40,7 @@ class HamiltonianRoute:
         """Return the smallest number of walkers: R-hat compares chains, so it needs two."""
         return 2
 
-    @staticmethod
-    def superchains(n_walkers):
-        """Return the number of superchains, the largest divisor up to four."""
-        return max(count for count in range(1, _SUPERCHAINS + 1) if n_walkers % count == 0)
-
-    starts = superchains
+    superchains = starts = staticmethod(superchains)
 
     def normal(self, mode, rng):
         """Return the normal distribution that is nearest to the posterior."""
@@ -82,7 +75,7 @@ class EnsembleRoute:
     The ensembles do not interact, so that R-hat over them detects a lack of convergence: each is a superchain.
     """
 
-    divisor = _SUPERCHAINS
+    divisor = MOST_SUPERCHAINS
     first_block = 60
 
     def __init__(self, model):
@@ -90,19 +83,19 @@ class EnsembleRoute:
 
     def default_walkers(self):
         """Return the default number of walkers."""
-        return _SUPERCHAINS * max(8, 2 * self.model.n_params + 2)
+        return MOST_SUPERCHAINS * max(8, 2 * self.model.n_params + 2)
 
     def fewest_walkers(self):
         """Return the smallest number of walkers.
 
         Half an ensemble must span the parameter space and contain the three walkers of a snooker move.
         """
-        return _SUPERCHAINS * max(6, 2 * self.model.n_params)
+        return MOST_SUPERCHAINS * max(6, 2 * self.model.n_params)
 
     @staticmethod
     def superchains(n_walkers):
         """Return the number of ensembles."""
-        return _SUPERCHAINS
+        return MOST_SUPERCHAINS
 
     @staticmethod
     def starts(n_walkers):
@@ -116,12 +109,12 @@ class EnsembleRoute:
     def moves(self, normal):
         """Return the moves, with independent proposals around a normal distribution."""
         self.centre, self.covariance = normal.theta, normal.covariance
-        return ensemble_moves(self.centre, self.covariance, _SUPERCHAINS)
+        return ensemble_moves(self.centre, self.covariance, MOST_SUPERCHAINS)
 
     def adapt(self, chains, path):
         """Fit the independent proposal to the pooled draws of a window."""
         self.centre, self.covariance = _pooled(path, self.covariance)
-        chains.moves = ensemble_moves(self.centre, self.covariance, _SUPERCHAINS)
+        chains.moves = ensemble_moves(self.centre, self.covariance, MOST_SUPERCHAINS)
 
     def finish(self, chains):
         """Return the normal distribution of the independent proposal."""

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skldp import LDPBayesLinearRegression, LDPGaussian, LDPHistogram
 from skldp.exceptions import InvalidParameterError
+from skldp.models.categories._attribute_marginals import marginal_models
 from skldp.protocols import CategoryProtocol, MomentProtocol, RecordProtocol
 from tests.estimators.test_streams import CASES, cases
 
@@ -44,6 +46,48 @@ def test_the_bound_for_a_mean_is_close(rng):
     low, high = model.protocol_.randomizer.clamp
     moved = [shift(model, reports, np.full((200, 1), int(cell)), "mean") for cell in np.linspace(low, high, 9)]
     assert 0.75 * bound < np.max(np.abs(moved)) < 1.15 * bound
+
+
+def test_the_bound_for_many_categories_is_close(rng):
+    d = 2100
+    weights = 1 / np.arange(1, d + 1)
+    model = LDPHistogram(categories=range(d), mechanism="block", epsilon=3.0, random_state=0)
+    reports = model.privatize(rng.choice(d, p=weights / weights.sum(), size=(50_000, 1)))
+    bound = model.fit_reports(reports).influence_bound(100)["frequencies"]
+    mechanism = model.protocol_.randomizer
+    cells = np.arange(mechanism.n_counts)
+    for k in (0, 3, 40):
+        near = cells[mechanism.log_prob(cells, np.full(len(cells), k)) > np.log(mechanism.far_probability) + 1]
+        moved = shift(model, reports, rng.choice(near, size=(100, 1)).astype(reports.dtype), "frequencies")[k]
+        assert 0.7 * bound[k] < moved < 1.15 * bound[k]
+    np.testing.assert_allclose(model.influence_bound(300)["frequencies"], 3 * bound)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_bound_for_several_attributes_is_close(epsilon, rng):
+    lists = [["a", "b", "c", "d"], [0, 1], ["x", "y", "z"]]
+    model = LDPHistogram(categories=lists, epsilon=epsilon, concentration=1.0, random_state=0)
+    codes = [rng.choice(len(part), p=np.arange(1, len(part) + 1) / sum(range(len(part) + 1)), size=20_000)
+             for part in lists]
+    reports = model.privatize(np.stack([np.array(part, object)[code] for part, code in zip(lists, codes)], axis=1))
+    bound, protocol = model.fit_reports(reports).influence_bound(100), model.protocol_
+    assert [len(values) for values in bound.values()] == [4, 2, 3] and list(bound)[1] == "frequencies[1]"
+    scores = [norm.ppf((rng.permuted(np.tile(np.arange(400), (size, 1)), axis=1).T + 0.5) / 400) for size in (4, 2, 3)]
+
+    def means(aggregate):
+        """Posterior means of the frequencies of all attributes."""
+        models = marginal_models(aggregate, 1.0)
+        return [one.by_marginals(part)["frequencies"].mean(axis=0) for one, part in zip(models, scores)]
+
+    aggregate = model.aggregate(reports)
+    before, moved = means(aggregate), [np.zeros(size) for size in (4, 2, 3)]
+    for table, mechanism in enumerate(protocol.randomizer):
+        for cell in range(mechanism.n_counts) if protocol.shares[table] else ():
+            forged = np.tile(np.array([[table, cell]], dtype=reports.dtype), (100, 1))
+            after = means(aggregate + model.aggregate(forged))
+            moved = [np.maximum(most, np.abs(new - old)) for most, new, old in zip(moved, after, before)]
+    for most, largest in zip(moved, bound.values()):
+        assert (most < 1.15 * largest).all() and (most > 0.5 * largest).all()
 
 
 @pytest.mark.parametrize("mechanism", ["subset", "oue"])

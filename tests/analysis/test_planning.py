@@ -128,7 +128,7 @@ def test_counts_have_slightly_less_information_than_reports():
     assert required_reports(model, 0.0005, frequency=0.02) == pytest.approx(counts * 400, rel=1e-3)
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "records"])
+@pytest.mark.parametrize("mechanism", ["sphere", "axis", "records"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_coefficient_agrees_with_the_curvature_of_the_model(mechanism, intercept):
     s, sigma, coef = 0.3, 0.2, np.array([0.6, -0.2])
@@ -150,7 +150,9 @@ def test_a_coefficient_agrees_with_the_curvature_of_the_model(mechanism, interce
     slopes = (model.constrain(theta + steps)["coef"] - model.constrain(theta - steps)["coef"])[:, 0] / 2e-5
     variance = slopes @ np.linalg.solve(curvature[1] - curvature[0], slopes)
     planned = required_reports(estimator, 0.01, n_features=2, feature_std=s, sigma=sigma, coef=coef)
-    assert planned == pytest.approx(variance * (2 * ndtri(0.95) / 0.01) ** 2, rel=1e-3)
+    # The noise of axes is correlated, and the constant entry, which is known, says a little about that of the others.
+    known = mechanism == "axis" and intercept
+    assert planned == pytest.approx(variance * (2 * ndtri(0.95) / 0.01) ** 2, rel=0.02 if known else 1e-3)
 
 
 def _expected_likelihood(protocol, joint, n):
@@ -160,9 +162,11 @@ def _expected_likelihood(protocol, joint, n):
     of_records = isinstance(protocol, RecordProtocol)
     likelihood = object.__new__(RecordLikelihood if of_records else MomentLikelihood)
     likelihood.n_reports, likelihood.noise = n, protocol.randomizer.noise_variance
+    likelihood.weights = np.array([1.0, 1.0, protocol.y_weight])
     if of_records:
         likelihood.first, likelihood.second = np.zeros(3), joint + likelihood.noise * np.eye(3)
         return likelihood
+    likelihood.law = protocol.randomizer.noise
     kappa = likelihood.intercept_weight = protocol.randomizer.intercept_weight
     likelihood.mean = joint
     if kappa:

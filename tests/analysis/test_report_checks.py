@@ -17,6 +17,7 @@ from skldp.exceptions import ImplausibleReportsWarning, InvalidParameterError, I
 from skldp.mechanisms import Gaussian, Laplace, Sphere, SquareWave, SubsetSelection, UnaryEncoding
 from skldp.protocols import (
     CategoryProtocol,
+    CovarianceProtocol,
     GradientProtocol,
     LabelRecordProtocol,
     MomentProtocol,
@@ -42,7 +43,10 @@ TINY = {
 }
 VECTORS = {
     "moments, sphere": MomentProtocol(n_features=2),
+    "moments, axis": MomentProtocol(n_features=2, mechanism="axis", epsilon=3.0),
     "moments, gaussian": MomentProtocol(n_features=2, mechanism="gaussian"),
+    "covariance, sphere": CovarianceProtocol(n_features=2),
+    "covariance, gaussian": CovarianceProtocol(n_features=2, mechanism="gaussian"),
     "records": RecordProtocol(n_features=2, epsilon=8.0), "labelled": LabelRecordProtocol(n_features=2, epsilon=8.0),
     "gradients": GradientProtocol(n_features=2, mechanism="sphere"),
     "gradients, gaussian": GradientProtocol(n_features=2),

@@ -6,6 +6,7 @@ import pytest
 
 from skldp import LDPHistogram
 from skldp.exceptions import InvalidParameterError
+from skldp.models.categories._attribute_marginals import pooled_marginals
 from skldp.models.categories._joint import JointModel
 from skldp.protocols import PairProtocol, Protocol
 from skldp.sampling import sample
@@ -63,16 +64,19 @@ def test_intervals_names_and_errors():
 
 
 def test_association_of_dependent_and_independent_attributes():
-    rng = np.random.default_rng(0)
-    first, third = rng.integers(4, size=60_000), rng.integers(3, size=60_000)
-    second = ((first < 2) ^ (rng.uniform(size=60_000) < 0.2)).astype(int)
-    X = np.stack([np.array(part, dtype=object)[code] for part, code in zip(LISTS, (first, second, third))], axis=1)
-    model = fitted(X=X, epsilon=4.0)
-    strong, none = model.association(0, 1), model.association(1, 2)
-    _, low, high = strong["mutual_information"]
-    assert low < np.log(2) + 0.2 * np.log(0.2) + 0.8 * np.log(0.8) < high
-    assert strong["cramers_v"][1] < 0.6 < strong["cramers_v"][2]
-    assert none["cramers_v"][2] < 0.1 and none["mutual_information"][2] < 0.01
+    truth, covered = np.log(2) + 0.2 * np.log(0.2) + 0.8 * np.log(0.8), []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first, third = rng.integers(4, size=60_000), rng.integers(3, size=60_000)
+        second = ((first < 2) ^ (rng.uniform(size=60_000) < 0.2)).astype(int)
+        X = np.stack([np.array(part, dtype=object)[code] for part, code in zip(LISTS, (first, second, third))], axis=1)
+        model = fitted(X=X, epsilon=4.0, seed=seed)
+        strong, none = model.association(0, 1), model.association(1, 2)
+        information, v = strong["mutual_information"], strong["cramers_v"]
+        covered += [information[1] < truth < information[2], v[1] < 0.6 < v[2]]
+        assert information[0] == pytest.approx(truth, abs=0.02)
+        assert none["cramers_v"][2] < 0.1 and none["mutual_information"][2] < 0.01
+    assert np.mean(covered) >= 0.75
 
 
 def test_samples_follow_the_joint_frequencies():
@@ -104,10 +108,11 @@ def test_reports_are_pairs_of_integers_and_fit_equals_fit_reports():
     assert model.fit_reports(both).n_reports_ == 8000
 
 
-def test_pairs_are_chosen_equally_often_and_cost_no_budget():
+def test_tables_are_chosen_with_their_shares_and_cost_no_budget():
     protocol = PairProtocol(categories=LISTS, epsilon=1.0)
     reports = protocol._randomize(records(30_000), None, 0)
-    assert np.abs(np.bincount(reports[:, 0]) / 30_000 - 1 / 3).max() < 0.015
+    shares = np.array(protocol.shares) / sum(protocol.shares)
+    assert np.abs(np.bincount(reports[:, 0], minlength=6) / 30_000 - shares).max() < 0.015
     x = [np.tile(np.array([row], dtype=object), (60_000, 1)) for row in (["cat", "no", 1], ["none", "yes", 3])]
     one, other = (np.bincount(protocol.starts[r[:, 0].astype(int)] + r[:, 1], minlength=protocol.starts[-1])
                   for r in (protocol._randomize(part, None, seed) for seed, part in enumerate(x)))
@@ -136,9 +141,9 @@ def test_factors_are_the_gradient_of_the_log_likelihood():
     # A direct sum over the probabilities of single reports given each record.
     brute, gradient = 0.0, np.zeros((4, 2, 3))
     places = np.stack(np.unravel_index(np.arange(24), (4, 2, 3)), axis=1)
-    for pair, mechanism in enumerate(protocol.randomizer):
+    for pair, mechanism in enumerate(protocol.randomizer[:3]):
         own = counts[0, protocol.starts[pair]:protocol.starts[pair + 1]]
-        codes = protocol.pair_codes(places, pair)
+        codes = protocol.cells(places, pair)
         cells = np.arange(mechanism.n_counts)
         given = np.exp([mechanism.log_prob(cells, np.full(len(cells), code)) for code in codes])
         probability = table[0].ravel() @ given
@@ -149,24 +154,84 @@ def test_factors_are_the_gradient_of_the_log_likelihood():
 
 
 def test_the_maximum_is_a_stationary_point():
-    """The factor of a cell plus h / (N theta) is the same for all cells."""
+    """The factor of a cell plus h / (N theta) is a sum of one term for each attribute, whose frequencies are given."""
     protocol = PairProtocol(categories=LISTS, epsilon=2.0)
     model = JointModel(protocol.aggregate(protocol._randomize(records(3000), None, 0)))
-    counts, added = model._counts[None], np.random.default_rng(0).exponential(size=(1, 4, 2, 3))
-    found = model._maximise(counts, added, np.full((1, 4, 2, 3), 1 / 24), 5000)
+    counts, added = model._counts[None], 1 + np.random.default_rng(0).exponential(size=(1, 4, 2, 3))
+    truth = TRUTH[None] + 0.01
+    marginals = [truth.sum(axis=others, keepdims=True) / truth.sum() for others in ((2, 3), (1, 3), (1, 2))]
+    found = model._maximise(counts, added, marginals, 5000)
+    for others, marginal in zip(((2, 3), (1, 3), (1, 2)), marginals):
+        np.testing.assert_allclose(found.sum(axis=others, keepdims=True), marginal, rtol=1e-9)
     _, factors = model._evaluate(counts, added, found, counts.sum(axis=1))
-    slopes = factors + added / found / 3000
-    np.testing.assert_allclose(slopes, 1 + added.sum() / 3000, atol=0.02)
+    slopes = (factors + added / found / counts.sum())[0]
+    interactions = slopes - sum(slopes.mean(axis=others, keepdims=True) for others in ((1, 2), (0, 2), (0, 1)))
+    np.testing.assert_allclose(interactions, interactions.mean(), atol=0.02)
 
 
-def test_coverage_of_pair_tables():
-    inside = []
+def test_pooled_frequencies_are_unbiased_with_the_variance_of_their_model():
+    """By simulation under frequencies that are far from equal."""
+    truth = np.einsum("i,j,k->ijk", [0.7, 0.2, 0.08, 0.02], [0.95, 0.05], [0.8, 0.15, 0.05])
+    for epsilon in (1.0, 5.0):
+        protocol = PairProtocol(categories=LISTS, epsilon=epsilon)
+        found = []
+        for seed in range(300):
+            reports = protocol._randomize(records(3000, seed, truth), None, seed)
+            found.append(pooled_marginals(protocol.aggregate(reports)))
+        for axis, others in enumerate(((1, 2), (0, 2), (0, 1))):
+            frequencies, size = truth.sum(axis=others), LISTS[axis]
+            errors = np.array([run[axis][0] for run in found]) - frequencies
+            variance, slope = (np.mean([run[axis][part] for run in found]) for part in (1, 2))
+            assert np.abs(errors.mean(axis=0)).max() < 4 * np.sqrt(variance / 300)
+            # Given their sum, independent errors with these variances have the variance of the estimate.
+            own = variance + slope * (frequencies - 1 / len(size))
+            expected = own - own**2 / own.sum()
+            assert np.square(errors).sum(axis=1).mean() == pytest.approx(expected.sum(), rel=0.2)
+            np.testing.assert_allclose(errors.var(axis=0), expected, rtol=0.4)
+
+
+def test_one_attribute_may_have_one_category_and_reports_may_be_missing():
+    lists = [["only"], ["a", "b", "c"], [0, 1]]
+    X = np.array([["only", "b", 1], ["only", "a", 0]] * 500, dtype=object)
+    model = LDPHistogram(epsilon=4.0, categories=lists, random_state=0).fit(X)
+    assert model.frequencies_[0] == pytest.approx(np.ones(1)) and model.table(0, 1).shape == (1, 3)
+    assert model.frequencies_[1] == pytest.approx([0.5, 0.5, 0.0], abs=0.15)
+    protocol = PairProtocol(categories=LISTS, epsilon=1.0)
+    draws = sample(JointModel(protocol.aggregate(np.zeros((0, 2), dtype=int))), seed=0).draws["frequencies"]
+    np.testing.assert_allclose(draws.sum(axis=-1), 1)
+    assert np.abs(draws.reshape(-1, 4, 6).sum(axis=2).mean(axis=0) - 0.25).max() < 0.08
+
+
+@pytest.mark.parametrize("shares", [(0, 0, 0, 1, 1, 1), (1, 2, 1, 0, 0, 0)])
+def test_aggregates_under_other_shares_are_read(shares):
+    """Without reports on pairs the prior alone decides on associations."""
+    protocol = PairProtocol(categories=LISTS, epsilon=3.0, shares=shares)
+    aggregate = protocol.aggregate(protocol._randomize(records(30_000), None, 0))
+    model = LDPHistogram(epsilon=3.0, categories=LISTS, random_state=0).fit_reports(aggregate)
+    assert model.protocol_.shares == shares
+    for one, others in zip(model.frequencies_, ((1, 2), (0, 2), (0, 1))):
+        np.testing.assert_allclose(one, TRUTH.sum(axis=others), atol=0.04)
+    _, low, high = model.association(0, 1)["mutual_information"]
+    assert (high - low > 0.2) == (shares[0] == 0)
+
+
+def test_a_given_concentration_is_the_prior_of_the_frequencies_of_each_attribute():
+    X = records(300)
+    stds = [LDPHistogram(epsilon=0.5, categories=LISTS, random_state=0, concentration=one).fit(X).frequencies_std_[0]
+            for one in (0.5, 200.0)]
+    np.testing.assert_allclose(stds[1], np.sqrt(0.25 * 0.75 / 801), rtol=0.2)
+    assert (stds[0] > 3 * stds[1]).all()
+
+
+def test_coverage_of_pair_tables_and_frequencies():
+    tables, frequencies = [], []
     protocol = PairProtocol(categories=LISTS, epsilon=2.0)
     for seed in range(12):
         aggregate = protocol.aggregate(protocol._randomize(records(10_000, seed), None, seed))
         draws = sample(JointModel(aggregate), seed=seed).draws["frequencies"].reshape(-1, 4, 2, 3)
-        for axis in range(3):
-            low, high = np.quantile(draws.sum(axis=axis + 1), [0.05, 0.95], axis=0)
-            truth = TRUTH.sum(axis=axis)
-            inside.append(np.mean((low <= truth) & (truth <= high)))
-    assert 0.85 <= np.mean(inside) <= 0.97
+        for inside, axes in ((tables, (1, 2, 3)), (frequencies, ((1, 2), (1, 3), (2, 3)))):
+            for axis in axes:
+                low, high = np.quantile(draws.sum(axis=axis), [0.05, 0.95], axis=0)
+                truth = TRUTH[None].sum(axis=axis)[0]
+                inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert 0.85 <= np.mean(tables) <= 0.97 and 0.85 <= np.mean(frequencies) <= 0.97

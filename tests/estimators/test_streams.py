@@ -14,6 +14,7 @@ import pytest
 from skldp import (
     LDPBayesLinearRegression,
     LDPBayesLogisticRegression,
+    LDPCovariance,
     LDPExponential,
     LDPGaussian,
     LDPHistogram,
@@ -38,6 +39,8 @@ CASES = {
     "linear": (LDPBayesLinearRegression(inference="laplace", random_state=0), (X, Y)),
     "linear, gaussian": (LDPBayesLinearRegression(mechanism="gaussian", inference="laplace", random_state=0), (X, Y)),
     "linear, inputs": (LDPBayesLinearRegression(mechanism="records", inference="laplace", random_state=0), (X, Y)),
+    "covariance": (LDPCovariance(inference="laplace", random_state=0), (X,)),
+    "covariance, gaussian": (LDPCovariance(mechanism="gaussian", inference="laplace", random_state=0), (X,)),
     "logistic": (LDPBayesLogisticRegression(classes=(0, 1), inference="laplace", random_state=0, n_rounds=1),
                  (X, (Y > 0).astype(int))),
     "logistic, inputs": (LDPBayesLogisticRegression(classes=(0, 1), mechanism="records", inference="laplace",

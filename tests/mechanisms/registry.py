@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 
 from skldp.mechanisms import (
+    Axis,
+    AxisMoments,
     BlockDesign,
     Gaussian,
     GaussianMoments,
@@ -21,6 +23,11 @@ VALUES = np.array([-1.0, -0.4, 0.0, 0.7, 1.0])
 VECTORS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
 # x and, last, a response; no two rows have the same moments, and the first two have the largest distance.
 RECORDS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0], [0.6, -0.8, -0.4], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
+AXES = VECTORS[[0, 2, 3, 4]]  # v and -v have the same reports
+DIRECTIONS = Axis, AxisMoments, Sphere, SphereMoments
+# Without a response; the first two rows have the largest distance if the constant is 1/2.
+LONE_RECORDS = np.array([[1.0, 0.0, 0.0], [-0.25, 0.9375**0.5, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0],
+                         [0.3, -0.2, 0.1]])
 LAYOUTS = [{}, {"intercept_weight": 0.0}, {"labelled": True}]
 
 
@@ -47,13 +54,18 @@ class Scripted:
 def _pure():
     for epsilon in (0.3, 1.0, 4.0):
         yield SphereMoments(epsilon=epsilon, n_features=1, n_responses=2), RECORDS
+        yield SphereMoments(epsilon=epsilon, n_features=3, n_responses=0, intercept_weight=0.5), LONE_RECORDS
+        yield AxisMoments(epsilon=epsilon, n_features=3, n_responses=0, intercept_weight=0.5), LONE_RECORDS
         yield Laplace(epsilon=epsilon, n_levels=64), VALUES
         yield Laplace(epsilon=epsilon), VALUES
         yield SquareWave(epsilon=epsilon, n_levels=32), VALUES
         yield SquareWave(epsilon=epsilon, window=0.0, n_levels=8), VALUES
         yield Sphere(epsilon=epsilon, n_features=3), VECTORS
+        yield Axis(epsilon=epsilon, n_features=3), AXES
+        yield AxisMoments(epsilon=epsilon, n_features=1, n_responses=2), RECORDS
         for layout in LAYOUTS:
             yield SphereMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
+            yield AxisMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
         for n_categories in (2, 5):
             for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
                 yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)
@@ -68,6 +80,7 @@ GAUSSIAN = [(Gaussian(epsilon=epsilon, delta=1e-5, n_features=3), VECTORS) for e
 GAUSSIAN_MOMENTS = [(GaussianMoments(epsilon=epsilon, delta=1e-5, n_features=2, **layout), RECORDS)
                     for epsilon in (0.3, 1.0, 4.0) for layout in LAYOUTS]
 GAUSSIAN_MOMENTS += [(GaussianMoments(epsilon=1.0, delta=1e-5, n_features=1, n_responses=2), RECORDS)]
+GAUSSIAN_MOMENTS += [(GaussianMoments(delta=1e-5, n_features=3, n_responses=0, intercept_weight=0.5), LONE_RECORDS)]
 ALL = PURE + GAUSSIAN + GAUSSIAN_MOMENTS
 
 
@@ -75,7 +88,7 @@ def enumerable(mechanism):
     """Whether all reports of the mechanism can be listed."""
     if isinstance(mechanism, Laplace):
         return mechanism.n_levels <= 64
-    return not isinstance(mechanism, (Gaussian, Sphere, GaussianMoments, SphereMoments))
+    return not isinstance(mechanism, (Gaussian, GaussianMoments, *DIRECTIONS))
 
 
 def every_report(mechanism):

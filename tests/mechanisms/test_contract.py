@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skldp.mechanisms import Gaussian, GaussianMoments, Laplace, Sphere, SphereMoments
+from skldp.mechanisms import Axis, AxisMoments, Gaussian, GaussianMoments, Laplace, Sphere, SphereMoments
 from skldp.privacy import audit_epsilon, epsilon_between, gaussian_delta, laplace_noise, noise_pmf
-from tests.mechanisms.registry import ALL, GAUSSIAN, PURE, enumerable, every_report, moments, repeat
+from tests.mechanisms.registry import ALL, DIRECTIONS, GAUSSIAN, PURE, enumerable, every_report, moments, repeat
 
 ENUMERABLE = [pair for pair in ALL if enumerable(pair[0])]
 HOSTILE = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, -0.0, 1e16, 0.1, 2**53])
@@ -23,7 +23,7 @@ def name(value):
 
 
 def hostile_records(mechanism):
-    if isinstance(mechanism, (Gaussian, Sphere, GaussianMoments, SphereMoments)):
+    if isinstance(mechanism, (Gaussian, GaussianMoments, *DIRECTIONS)):
         rng = np.random.default_rng(0)
         return np.vstack([rng.choice(HOSTILE, size=(300, 3)), np.repeat(HOSTILE[:, None], 3, axis=1)])
     return HOSTILE
@@ -92,7 +92,7 @@ def test_impossible_reports_are_invalid(mechanism, domain):
     report = mechanism.randomize(domain[:2], rng=0).astype(np.int64)
     report[0] = 2**40
     assert mechanism.valid(report).tolist() == [False, True]
-    assert mechanism.log_prob(report, domain[:2])[0] == -np.inf or isinstance(mechanism, (Sphere, SphereMoments))
+    assert mechanism.log_prob(report, domain[:2])[0] == -np.inf or isinstance(mechanism, DIRECTIONS)
 
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
@@ -115,9 +115,12 @@ def test_without_noise_the_report_is_the_record(mechanism, domain):
     reports = plain.randomize(domain)
     assert (reports == plain.randomize(domain)).all()
     assert plain.valid(reports).all()
-    if isinstance(plain, (GaussianMoments, SphereMoments)):
-        step = 3 / 2**8 if isinstance(plain, GaussianMoments) else 2 / 2**12
+    if isinstance(plain, (AxisMoments, GaussianMoments, SphereMoments)):
+        step = {AxisMoments: 3 / 2**11, GaussianMoments: 3 / 2**8, SphereMoments: 2 / 2**12}[type(plain)]
         np.testing.assert_allclose(plain.matrix(plain.decode(reports)), moments(plain, domain), atol=step)
+        return
+    if isinstance(plain, Axis):
+        np.testing.assert_allclose(plain.decode(reports), domain[:, :, None] * domain[:, None, :], atol=2 / 2**11)
         return
     expected = domain if reports.shape == domain.shape or isinstance(plain, Sphere) else np.eye(len(domain))
     step = 2 / getattr(mechanism, "n_levels", 2**12)

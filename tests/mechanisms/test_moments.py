@@ -256,6 +256,62 @@ def test_the_sphere_satisfies_its_budget_for_the_worst_records(layout, epsilon):
     assert 0.7 * epsilon < result.epsilon_lower <= epsilon
 
 
+@pytest.mark.parametrize("d, kappa", [(1, 0.0), (1, 0.5), (2, 0.5), (3, 0.0), (4, 1.0), (2, 2.0)])
+def test_moments_without_a_response_lie_in_their_ball_and_touch_it(d, kappa):
+    mechanism = SphereMoments(n_features=d, intercept_weight=kappa, n_responses=0)
+    records = np.vstack([extreme_records((d, kappa, 1.0, False))[:, :-1], np.eye(d), np.zeros((1, d))])
+    records = np.clip(records, -1e16, 1e16)
+    x = np.nan_to_num(records)
+    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
+    deviation = moments(mechanism, x)
+    inside = np.arange(mechanism.order - d, mechanism.order)
+    deviation[:, inside, inside] -= 1 / d
+    deviation[:, 0, 0] *= kappa == 0  # the square of the constant is not sent
+    length = np.linalg.norm(deviation, axis=(1, 2))
+    assert length.max() == pytest.approx(mechanism.sphere.norm, rel=1e-9)
+    codes = np.linalg.norm(mechanism.encode(records).astype(float), axis=1) / 2**16
+    np.testing.assert_allclose(codes * mechanism.sphere.norm, length, atol=1e-3)
+
+
+@pytest.mark.parametrize("d, kappa", [(2, 0.0), (2, 0.5), (3, 1.0), (2, 1.5)])
+def test_integer_moments_without_a_response_attain_their_sensitivity(d, kappa):
+    mechanism = GaussianMoments(epsilon=np.inf, n_features=d, intercept_weight=kappa, n_responses=0)
+    angles = np.linspace(0, np.pi, 2001)
+    records = np.zeros((len(angles), d))
+    records[:, 0], records[:, 1] = np.cos(angles), np.sin(angles)
+    records = np.vstack([records, extreme_records((d, kappa, 1.0, False))[:, :-1]])
+    products = mechanism.randomize(records).astype(np.int64)
+    squares = (products - products[0]) ** 2
+    distance = np.sqrt((squares * mechanism._isometry**2).sum(axis=1))
+    assert 0.999 * mechanism.sensitivity <= distance.max() <= mechanism.sensitivity * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("cls, caught", [(GaussianMoments, False), (WithoutRoot, True), (Quiet, True)])
+def test_gaussian_noise_of_moments_without_a_response(cls, caught):
+    """Delta at epsilon 1 from the separation of the worst records, and from the noise along it."""
+    mechanism = cls(epsilon=1.0, delta=1e-5, n_features=2, intercept_weight=0.5, n_responses=0)
+    pair = np.array([[1.0, 0.0], [-0.25, 0.9375**0.5]])
+    reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000))) for record in pair]
+    plain = GaussianMoments(epsilon=np.inf, n_features=2, intercept_weight=0.5, n_responses=0)
+    direction = np.subtract(*plain.decode(plain.randomize(pair)))
+    gap = np.linalg.norm(direction)
+    sigma = np.concatenate([(part - part.mean(axis=0)) @ (direction / gap) for part in reports]).std()
+    found = gaussian_delta(1.0, sigma * 1.007, gap)
+    assert (found > 2e-5) == caught and gaussian_delta(1.0, sigma * 0.993, gap + 0.032 * sigma) >= 1e-5
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_the_sphere_without_a_response_satisfies_its_budget(epsilon):
+    mechanism = SphereMoments(epsilon=epsilon, n_features=2, intercept_weight=0.0, n_responses=0)
+    result = audit_epsilon(mechanism, np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_reports=60_000)
+    assert 0.7 * epsilon < result.epsilon_lower <= epsilon
+
+
+def test_a_label_is_a_response():
+    with pytest.raises(InvalidParameterError, match="n_responses"):
+        SphereMoments(labelled=True, n_responses=0)
+
+
 def test_labels_are_signs_and_their_square_is_not_sent():
     for cls in (SphereMoments, GaussianMoments):
         mechanism = cls(epsilon=np.inf, n_features=1, labelled=True)

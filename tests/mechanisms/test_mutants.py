@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from skldp.mechanisms import (
+    Axis,
+    AxisMoments,
     BlockDesign,
     Gaussian,
     Laplace,
@@ -56,6 +58,8 @@ CASES = [
     (lowered(SubsetSelection)(epsilon=1.0, n_categories=4), 0, 1),
     (lowered(BlockDesign)(epsilon=1.0, n_categories=7, design=(7, 3)), 0, 1),
     (lowered(Sphere)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([-1.0, 0.0])),
+    (lowered(Axis)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([0.0, 1.0])),
+    (lowered(AxisMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
     (lowered(SphereMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
 ]
 

@@ -1,11 +1,11 @@
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import ndtri
 
 from skldp.mechanisms import Gaussian, Sphere
 from skldp.mechanisms._sphere import RESOLUTION, cap_mass, mean_cosine
 from skldp.privacy import SeededWords, uniform_below
+from tests.mechanisms.exact_points import point_errors
 from tests.mechanisms.registry import repeat
 
 
@@ -50,53 +50,15 @@ def test_the_level_margin_covers_the_error_of_the_cap(m, epsilon):
         assert abs(cap_mass(mechanism.gamma, m) / mass - 1) < 2.0**-42
 
 
-def exact_point(mechanism, u, near, upper, uniform, tangent):
-    """Return the ideal point of the sphere for the same random numbers, in arbitrary precision."""
-    m, mp = mechanism.dimension, mpmath.mpf
-    half = mp(m - 1) / 2
-    height = mp(mechanism.gamma)
-    cap = mpmath.betainc(half, mp(1) / 2, 0, 1 - height**2, regularized=True) / 2
-    target = mp(uniform) * (cap if near else (1 - cap) / 2) + (cap if upper and not near else 0)
-    start, toward = mechanism._beta_quantile(np.array([near]), np.array([upper]), np.array([uniform]))
-    start = mp(float(start[0]))
-    x = start
-    for _ in range(4):  # Newton's method from the float solution
-        density = (x * (1 - x)) ** (half - 1) / mpmath.beta(half, half)
-        x -= (mpmath.betainc(half, half, 0, x, regularized=True) - target) / density
-    cosine, sine = (1 - 2 * x if toward[0] else 2 * x - 1), 2 * mpmath.sqrt(x * (1 - x))
-    length = mpmath.sqrt(sum(t * t for t in tangent))
-    sign = -1 if u[0] < 0 else 1
-    point = [-sign * cosine] + [sine * t / length for t in tangent]
-    v = [u[0] + sign] + list(u[1:])
-    along = sum(a * b for a, b in zip(v, point)) / (1 + abs(u[0]))
-    return [a - along * b for a, b in zip(point, v)]
-
-
 @pytest.mark.parametrize("n_features, epsilon", [(1, 1.0), (2, 0.1), (5, 4.0), (30, 1.0), (30, 10.0), (19, 20.0)])
 def test_float_error_of_the_point_is_within_its_bound(n_features, epsilon):
-    mechanism, rng = Sphere(epsilon=epsilon, n_features=n_features), np.random.default_rng(0)
-    codes = mechanism.encode(rng.normal(size=(6, n_features)) * rng.choice([0.1, 0.5, 3.0], size=(6, 1)))
-    uniform = np.exp(-rng.exponential(size=6) * rng.choice([0.1, 1, 20], size=6))
-    uniform[:2] = 1e-25, 1.0
-    upper = np.array([True, True, False, True, False, False])
-    quantiles = rng.random((6, n_features)) * 0.5
-    signs = rng.choice([-1.0, 1.0], size=quantiles.shape)
-    near = np.array([False, False, True, True, False, True])
-    computed = mechanism._point(mechanism.direction(codes), near, upper, uniform, -signs * ndtri(quantiles))
-    with mpmath.workdps(40):
-        for i in range(6):
-            pad = mpmath.sqrt(2**32 - sum(int(c) ** 2 for c in codes[i]))
-            u = [mpmath.mpf(int(c)) / 2**16 for c in codes[i]] + [pad / 2**16]
-            tangent = []
-            for quantile, sign in zip(quantiles[i], signs[i]):
-                root = mpmath.mpf(float(ndtri(quantile)))
-                for _ in range(3):
-                    root -= (mpmath.ncdf(root) - mpmath.mpf(quantile)) / mpmath.npdf(root)
-                tangent.append(-float(sign) * root)
-            exact = exact_point(mechanism, u, bool(near[i]), bool(upper[i]), float(uniform[i]), tangent)
-            error = mpmath.sqrt(sum((mpmath.mpf(float(a)) - b) ** 2 for a, b in zip(computed[i], exact)))
-            shortest = min(1.0, float(mpmath.sqrt(sum(t * t for t in tangent))))
-            assert error * shortest <= (mechanism.dimension + 64) * mpmath.mpf(2) ** -52
+    def target(cap, near, upper, uniform):
+        """Share of the sphere beyond the cosine, from the pole of its half."""
+        return uniform * (cap if near else (1 - cap) / 2) + (cap if upper and not near else 0)
+
+    mechanism = Sphere(epsilon=epsilon, n_features=n_features)
+    for error, shortest in point_errors(mechanism, target):
+        assert error * shortest <= (mechanism.dimension + 64) * mpmath.mpf(2) ** -52
 
 
 def test_every_report_lies_near_the_sphere_and_far_ones_are_refused():

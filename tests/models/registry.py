@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from skldp.models import (
     BetaPrior,
+    CovarianceModel,
     DensityModel,
     ExponentialFamily,
     GammaPrior,
@@ -27,14 +28,14 @@ from skldp.models import (
 )
 from skldp.protocols import (
     CategoryProtocol,
+    CovarianceProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
-    RoundProtocol,
     ValueProtocol,
 )
-from tests.models.regression import test_linear, test_logistic, test_rounds
+from tests.models.regression import test_covariance_model, test_linear, test_logistic, test_rounds
 
 N_CLIENTS = 400
 
@@ -187,7 +188,7 @@ def _responses_cases():
     X = rng.normal(0.05, 0.3, size=(N_CLIENTS, d))
     residuals = rng.multivariate_normal(np.zeros(k), [[0.01, 0.006, 0], [0.006, 0.01, 0], [0, 0, 0.02]], size=N_CLIENTS)
     y = X @ [[0.5, 0.2, -0.4], [-0.3, 0.1, 0.3]] + 0.1 + residuals
-    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+    for kind, weight in (("sphere", {}), ("axis", {}), ("gaussian", {"intercept_weight": 0.0})):
         def make(n_clients, unit=1.0, kind=kind, weight=weight):
             def protocol_of(unit):
                 return MomentProtocol(mechanism=kind, n_features=d, epsilon=4.0, data_norm=unit, y_weight=0.6,
@@ -209,7 +210,7 @@ def _regression_cases():
     for constant in (True, False):
         weight = {} if constant else {"intercept_weight": 0.0}
         note = "" if constant else ", no intercept"
-        for kind in ("sphere", "gaussian", "records"):
+        for kind in ("sphere", "axis", "gaussian", "records"):
             def linear(n_clients, unit=1.0, kind=kind, constant=constant, weight=weight):
                 def protocol_of(unit):
                     domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}
@@ -235,30 +236,43 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
+def _covariance_cases():
+    """Mean and covariance without a response."""
+    X = np.random.default_rng(2).normal(0.05, 0.3, size=(N_CLIENTS, 3))
+    for kind, weight in (("sphere", {}), ("gaussian", {"intercept_weight": 0.0})):
+        def make(n_clients, unit=1.0, kind=kind, weight=weight):
+            def protocol_of(unit):
+                return CovarianceProtocol(mechanism=kind, n_features=3, epsilon=4.0, data_norm=unit, **weight)
+
+            return CovarianceModel(aggregate_of(protocol_of, n_clients, unit, X))
+
+        yield Case(f"covariance, {kind}", make,
+                   lambda model, theta: test_covariance_model.log_prior(model, theta[None])[0],
+                   {"location": 1, "covariance": 2})
+
+
 def _round_cases():
-    """Logistic regressions of one and two rounds, with a frame of the second, and of cohorts with two budgets."""
-    rng, d = np.random.default_rng(2), 2
-    X = rng.exponential(0.3, size=(N_CLIENTS, d)) - 0.2
-    labels = (rng.random(N_CLIENTS) < special.expit(X @ [3.0, -2.0] + 0.4)).astype(int)
-    frame = {"transform": (1.5, 0.2, -0.3, 0.9), "centre": (0.1, -0.05)}
-    for name, constant, epsilons, n_rounds in (("one round", True, (4.0,), 1), ("two rounds", True, (4.0,), 2),
-                                               ("two rounds, two budgets", True, (2.0, 8.0), 2),
-                                               ("two rounds, no intercept", False, (4.0,), 2)):
-        def make(n_clients, unit=1.0, constant=constant, epsilons=epsilons, n_rounds=n_rounds):
-            weight = {} if constant else {"intercept_weight": 0.0}
-            model = {"theta": (0.3, 2.0, -1.0), **frame} if constant else {
-                **frame, "theta": (0.0, 2.0, -1.0), "centre": (0.0, 0.0)}
-            kinds = [(LabelMomentProtocol, {}), (RoundProtocol, model)][:n_rounds]
+    """Regressions of labels and counts in rounds, with a frame of the later ones, and of cohorts with two budgets."""
+    for kind, n_rounds, constant, epsilons in (
+            ("labels", 1, True, (4.0,)), ("labels", 2, True, (4.0,)), ("labels", 2, True, (2.0, 8.0)),
+            ("labels", 2, False, (4.0,)), ("three labels", 1, True, (4.0,)), ("three labels", 2, True, (2.0, 8.0)),
+            ("three labels", 2, False, (4.0,)), ("counts", 1, True, (4.0,)), ("counts", 3, True, (2.0, 8.0)),
+            ("counts", 2, False, (4.0,))):
+        case = test_rounds.KINDS[kind]
+        X, y = test_rounds.records(N_CLIENTS, 2, kind=case)
 
-            def cohort(kind, options, epsilon):
-                return aggregate_of(lambda unit: kind(n_features=d, epsilon=epsilon, data_norm=unit, **weight,
-                                                      **options), n_clients, unit, X, labels)
+        def make(n_clients, unit=1.0, n_rounds=n_rounds, constant=constant, epsilons=epsilons, case=case, X=X, y=y):
+            def cohort(number, epsilon):
+                return aggregate_of(lambda unit: case.protocols(constant, n_rounds, epsilon=epsilon,
+                                                                data_norm=unit)[number], n_clients, unit, X, y)
 
-            return RoundModel([sum(cohort(kind, options, epsilon) for epsilon in epsilons) for kind, options in kinds])
+            return RoundModel([sum(cohort(number, epsilon) for epsilon in epsilons) for number in range(n_rounds)])
 
-        yield Case(f"logistic, {name}", make, lambda model, theta: test_rounds.log_prior(model, theta[None])[0],
+        note = "" if constant else ", no intercept"
+        yield Case(f"rounds of {kind}, {n_rounds}, {len(epsilons)} budgets{note}", make,
+                   lambda model, theta, case=case: test_rounds.log_prior(model, theta[None], case.prior)[0],
                    {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
 CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases(),
-         *_round_cases()]
+         *_covariance_cases(), *_round_cases()]

@@ -16,6 +16,8 @@ from skldp.privacy import (
     score_radius,
     weighted_moment_sensitivity,
 )
+from skldp.protocols._responses import Counts
+from tests.protocols.responses import RESPONSES
 
 SETTINGS = [  # norm, y_bound, y_weight, intercept_weight
     (1.0, 1.0, 1.0, 0.0),
@@ -102,7 +104,31 @@ def test_sensitivity_of_several_responses_is_not_exceeded_and_attained(norm, y_b
         assert best.max() >= 0.9999 * declared
 
 
-@pytest.mark.parametrize("k", [2, 5])
+def vector_distance(kappa):
+    def distance(x, y):
+        return between(svec(np.concatenate([np.full_like(y, kappa), x], axis=-1)))
+
+    return distance
+
+
+@pytest.mark.parametrize("norm, kappa", [(1.0, 0.0), (1.0, 0.5), (2.0, 1.9), (1.0, 1.0), (1.0, 1.3), (0.5, 4.0)])
+@pytest.mark.parametrize("d", [2, 3])
+def test_sensitivity_without_responses_is_attained_and_not_exceeded(norm, kappa, d):
+    found = brute_force(vector_distance(kappa), norm, 1.0, n_features=d)
+    declared = moment_sensitivity(norm, 1.0, intercept_weight=kappa, n_responses=0)
+    assert 0.999 * declared <= found <= declared * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0, 2.0])
+def test_sensitivity_of_one_feature_without_responses(kappa):
+    """It is attained from kappa = R on, and otherwise at most the root of two times too large."""
+    found = brute_force(vector_distance(kappa), 1.0, 1.0, n_features=1)
+    declared = moment_sensitivity(1.0, 1.0, intercept_weight=kappa, n_responses=0)
+    assert found <= declared * (1 + 1e-9)
+    assert found >= (0.999 if kappa >= 1 else 0.999 / math.sqrt(2)) * declared
+
+
+@pytest.mark.parametrize("k", [0, 2, 5])
 @pytest.mark.parametrize("recentre", [False, True])
 @pytest.mark.parametrize("norm, y_bound, y_weight, kappa", SETTINGS)
 def test_radius_of_several_responses_is_attained_and_not_exceeded(norm, y_bound, y_weight, kappa, recentre, k):
@@ -202,6 +228,74 @@ def test_weighted_score_and_curvature_are_not_longer_than_their_radius(d, kappa)
     assert shortened > 1000, "the weights are tested"
 
 
+ROUNDS = [RESPONSES[name] for name in ("2 labels", "3 labels", "6 labels", "counts up to 1", "counts up to 20")]
+
+
+def curvature_of(case, p, u):
+    """The number w that is reported with each record, from its definition."""
+    if isinstance(case.response, Counts):
+        return np.exp(u[:, 0]) * p[:, :-1].sum(axis=1) / case.response.upper
+    return 0.25 * (1 - np.sum(p**2, axis=1)) / (1 - 1 / p.shape[1])
+
+
+def weighted_vectors(case, x, u, kappa, largest=np.max):
+    """Weighted reports of each record with each outcome, shape (n, n_outcomes, width), and the smallest weight."""
+    extended, p, codes = np.column_stack([np.full(len(x), kappa), x]), case.probabilities(u), case.response.codes(
+        case.outcomes)
+    residuals, w = codes[None] - (p @ codes)[:, None], curvature_of(case, p, u)
+    scores = (residuals[:, :, :, None] * extended[:, None, None, :]).reshape(len(x), len(codes), -1)
+    curvatures = np.repeat((w[:, None] * svec(extended))[:, None], len(codes), axis=1)
+    square = np.sum(extended**2, axis=1)
+    bound = np.sqrt(largest(np.sum(residuals**2, axis=2), axis=1) * square + (w * square) ** 2)
+    weight = np.minimum(1.0, score_radius(kappa, case.response.radius) / np.maximum(bound, 1e-300))
+    return weight[:, None, None] * np.concatenate([scores, curvatures], axis=2), weight.min()
+
+
+def hostile_rounds(case, kappa, d=2, n=60):
+    """Records, with their negatives, and predictors of random models, up to certain ones, in maps out of the ball."""
+    rng, q = np.random.default_rng(0), case.response.n_lines
+    for size in np.repeat([0.0, 1.0, 5.0, 30.0], 8):
+        x = rng.normal(size=(n, d))
+        x *= rng.choice([0.2, 1.0], size=(n, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+        x = np.concatenate([x, -x]) @ (rng.choice([0.5, 3.0, 300.0]) * rng.normal(size=(d, d)))
+        u = size * rng.normal(size=q) + rng.choice([0.0, 1.0]) * x @ rng.normal(size=(d, q))
+        yield x, np.clip(u, -30, 30)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("case", ROUNDS, ids=lambda case: f"{type(case.response).__name__}{len(case.outcomes)}")
+def test_weighted_reports_of_any_response_are_within_their_radius_and_attain_it(case, kappa):
+    declared, longest, farthest, least = score_radius(kappa, case.response.radius), 0.0, 0.0, 1.0
+    for x, u in hostile_rounds(case, kappa):
+        vectors, weight = weighted_vectors(case, x, u, kappa)
+        longest, least = max(longest, np.linalg.norm(vectors, axis=2).max()), min(least, weight)
+        ends = vectors.reshape(-1, vectors.shape[2])
+        ends = ends[np.argsort(np.linalg.norm(ends, axis=1))[-80:]]
+        farthest = max(farthest, np.linalg.norm(ends[:, None] - ends[None], axis=2).max())
+    assert 0.9999 * declared <= longest <= declared * (1 + 1e-9)
+    assert 0.99 * 2 * declared <= farthest <= 2 * declared * (1 + 1e-9)
+    assert least < 0.5, "the weights are tested"
+
+
+@pytest.mark.parametrize("faulty", [np.min, np.mean], ids=["smallest residual", "mean residual"])
+@pytest.mark.parametrize("case", ROUNDS, ids=lambda case: f"{type(case.response).__name__}{len(case.outcomes)}")
+def test_weights_from_other_residuals_are_too_large(case, faulty):
+    longest = max(np.linalg.norm(weighted_vectors(case, x, u, 0.3, faulty)[0], axis=2).max()
+                  for x, u in hostile_rounds(case, 0.3))
+    assert longest > 1.05 * score_radius(0.3, case.response.radius)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n_classes", range(2, 7))
+def test_no_record_in_the_ball_is_shortened_at_equal_probabilities(n_classes, kappa):
+    case, rng = RESPONSES[f"{n_classes} labels"], np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    vectors, least = weighted_vectors(case, x, np.zeros((200, n_classes - 1)), kappa)
+    assert least == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=2), score_radius(kappa, case.response.radius), rtol=1e-12)
+
+
 @pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
 def test_the_radius_is_attained_at_the_edge_by_the_model_of_equal_probabilities(kappa):
     rng = np.random.default_rng(0)
@@ -227,6 +321,8 @@ def test_values_and_vectors():
     lambda: moment_radius(1, 1, 0),
     lambda: score_radius(-0.1),
     lambda: score_radius(float("inf")),
+    lambda: score_radius(0.3, 0.0),
+    lambda: score_radius(0.3, float("nan")),
     lambda: interval_sensitivity((1, 1)),
     lambda: ball_sensitivity(float("inf")),
 ])

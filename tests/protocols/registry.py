@@ -11,6 +11,8 @@ import numpy as np
 from skldp.exceptions import SeededNoiseWarning
 from skldp.protocols import (
     CategoryProtocol,
+    CountRoundProtocol,
+    CovarianceProtocol,
     GradientProtocol,
     LabelMomentProtocol,
     LabelRecordProtocol,
@@ -27,10 +29,11 @@ LETTERS = tuple("abcdefghijk")
 ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
 # Another value for each field; a protocol with it belongs to another collection.
 OTHER_VALUES = {
-    "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0), "classes": ("left", "right"),
+    "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0),
     "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
 }
 BUDGET = {"epsilon", "delta"}
+ROUNDS = (RoundProtocol, CountRoundProtocol)
 
 
 @dataclass(eq=False)
@@ -63,10 +66,12 @@ class Case:
     def y(self):
         """Responses inside the public domain, for the protocols that have them."""
         rng, protocol = np.random.default_rng(1), self.protocol
-        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol)):
+        if issubclass(self.kind, (ValueProtocol, CategoryProtocol, PairProtocol, CovarianceProtocol)):
             return None
         if getattr(protocol, "classes", None) is not None:
             return read_only(np.array(protocol.classes)[rng.integers(len(protocol.classes), size=N_RECORDS)])
+        if self.kind is CountRoundProtocol:
+            return read_only(rng.integers(protocol.bounds_y[1] + 1, size=N_RECORDS))
         bounds = np.transpose(protocol.bounds_y)
         return read_only(rng.uniform(*bounds, size=(N_RECORDS, *bounds.shape[1:])))
 
@@ -97,12 +102,25 @@ class Case:
     def others(self):
         """Protocols of other collections that differ in one field, by that field."""
         comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
+        comparable -= self.protocol._of_cohort
+        return self._differing(comparable)
+
+    @cached_property
+    def cohorts(self):
+        """Protocols that differ in one field that belongs to a cohort, by that field."""
+        return self._differing(set(self.protocol._of_cohort))
+
+    def _differing(self, comparable):
         if self.kind is CategoryProtocol:
             comparable.discard("n_features")  # which cannot change without the categories
-        if self.kind is RoundProtocol:
+        if self.kind in ROUNDS:
             comparable.discard("n_features")  # which cannot change without the model
             if not self.protocol.has_intercept:
                 comparable.discard("centre")  # which is zero
+        if self.kind is RoundProtocol and len(self.protocol.classes) > 2:
+            comparable.discard("link")  # some links are for two labels
+        comparable -= {name for name in comparable if isinstance(getattr(self.protocol, name), str)
+                       and len(choices(self.kind, name)) == 1}
         made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}
         # Some protocols ignore some fields: the squared loss ignores the labels.
         return {name: other for name, other in made.items() if getattr(other, name) != getattr(self.protocol, name)}
@@ -116,7 +134,14 @@ class Case:
         if name == "schema":
             return (3.0, tuple((f"x{j}", "number", (-1.0, 1.0)) for j in range(self.protocol.n_features)))
         if name in ("theta", "centre", "transform"):
+            value = value or {"theta": (0.0,) * self.protocol.lines.size,
+                              "centre": (0.0,) * self.protocol.n_features,
+                              "transform": tuple(np.eye(self.protocol.n_features).ravel())}[name]
             return (*value[:-1], value[-1] + 0.25)
+        if name == "classes":
+            return tuple("other" + letter for letter in LETTERS[:len(value or "ab")])
+        if self.kind is CountRoundProtocol and name == "bounds_y":
+            return 0, 8
         return value[::-1] if name == "categories" else OTHER_VALUES[name]
 
 
@@ -156,6 +181,14 @@ CASES = {
                                                                "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
     "gaussian moments of two responses": Case(MomentProtocol, {"mechanism": "gaussian", "intercept_weight": 0.0,
                                                                "bounds_y": ((0, 10), (-2, 1))}),
+    "axis moments": Case(MomentProtocol, {"n_features": 2, "bounds_y": (0, 10), "mechanism": "axis", "epsilon": 3.0}),
+    "axis moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0, "y_weight": 0.9,
+                                                           "mechanism": "axis", "data_norm": 0.5}),
+    "axis moments of three responses": Case(MomentProtocol, {"n_features": 2, "y_weight": 0.5, "mechanism": "axis",
+                                                             "bounds_y": ((0, 10), (-1, 1), (5, 6))}),
+    "axis label moments": Case(LabelMomentProtocol, {"n_features": 2, "mechanism": "axis", "classes": ("no", "yes")}),
+    "axis label moments without constant": Case(LabelMomentProtocol, {"n_features": 1, "mechanism": "axis",
+                                                                      "intercept_weight": 0.0, "epsilon": 8.0}),
     "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
                                                              "y_weight": 0.9}),
     "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
@@ -167,6 +200,12 @@ CASES = {
                                                          "mechanism": "gaussian", "epsilon": 3.0}),
     "gaussian label moments without constant": Case(LabelMomentProtocol, {"mechanism": "gaussian",
                                                                           "intercept_weight": 0.0}),
+    "sphere covariance": Case(CovarianceProtocol, {"n_features": 3, "data_norm": 2.0}),
+    "sphere covariance without constant": Case(CovarianceProtocol, {"n_features": 2, "intercept_weight": 0.0}),
+    "axis covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "axis", "epsilon": 3.0}),
+    "gaussian covariance": Case(CovarianceProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
+    "gaussian covariance without constant": Case(CovarianceProtocol, {"mechanism": "gaussian", "delta": 1e-6,
+                                                                      "intercept_weight": 0.0}),
     "records": Case(RecordProtocol, {"n_features": 2, "bounds_y": (0, 10), "epsilon": 0.5}),
     "records without centring": Case(RecordProtocol, {"n_features": 3, "bounds_y": (-1, 4), "centred": False,
                                                       "delta": 1e-9}),
@@ -188,6 +227,21 @@ CASES = {
         "transform": (1.0, 0.0, 0.0, 0.2, 2.0, 0.0, -0.1, 0.4, 0.7), "data_norm": 2.0, "intercept_weight": 0.0}),
     "score and curvature of one feature": Case(RoundProtocol, {"theta": (0.3, -4.0), "epsilon": 0.2,
                                                                "transform": (3.0,), "intercept_weight": 1.0}),
+    "score and curvature at zero": Case(RoundProtocol, {"n_features": 3}),
+    "score and curvature of three labels": Case(RoundProtocol, {
+        "n_features": 2, "classes": LETTERS[:3], "theta": (-0.4, 2.0, 0.5, 1.0, -3.0, 0.2), "centre": (0.1, -0.2),
+        "transform": (1.5, 0.3, 0.0, 0.8), "intercept_weight": 0.5}),
+    "score and curvature of five labels at zero": Case(RoundProtocol, {"classes": (1, 2, 3, 5, 8), "data_norm": 2.0,
+                                                                       "intercept_weight": 0.0}),
+    "gaussian score and curvature of four labels": Case(RoundProtocol, {
+        "classes": (0.5, 1.5, 2.5, 4.5), "theta": (0.0, 2.0, 0.0, -1.0, 0.0, 3.0), "mechanism": "gaussian",
+        "epsilon": 3.0, "intercept_weight": 0.0}),
+    "counts at zero": Case(CountRoundProtocol, {"n_features": 2}),
+    "counts": Case(CountRoundProtocol, {"n_features": 2, "bounds_y": (0, 5), "theta": (0.4, 1.0, -2.0),
+                                        "centre": (0.1, -0.2), "transform": (1.5, 0.3, 0.0, 0.8), "data_norm": 2.0}),
+    "gaussian counts of one feature": Case(CountRoundProtocol, {"bounds_y": (0, 1), "mechanism": "gaussian",
+                                                                "theta": (0.0, -1.0), "intercept_weight": 0.0,
+                                                                "epsilon": 3.0}),
     "gaussian score and curvature": Case(RoundProtocol, {"theta": (0.3, -4.0), "mechanism": "gaussian", "epsilon": 3.0,
                                                          "centre": (0.1,), "intercept_weight": 0.5}),
 }
@@ -199,8 +253,10 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
+                       "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
-                       "score and curvature", "gaussian score and curvature")}
+                       "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
+                       "counts", "gaussian counts of one feature", "axis moments", "axis label moments")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in (SampledValueProtocol, PairProtocol)]
 

@@ -69,8 +69,9 @@ def test_classes_are_sorted_and_the_second_is_positive(cls, classes):
     ((0,), "classes must be two public labels, got \\[0\\]"), ((0, 1, 2), "classes must be two public labels"),
     ((), "classes must not be empty"), ((1, 1), "classes must be distinct"), ((1, True), "classes must be distinct"),
     ("ab", "classes must be a list"), (7, "classes must be a list"), (None, "classes must be a list"),
-    (([1], [2]), "classes must be numbers or strings"), ((0, np.nan), "two finite numbers"),
-    ((0, None), "two strings or two finite numbers"), ((1, "a"), "two strings or"), ((b"a", b"b"), "two strings or"),
+    (([1], [2]), "classes must be numbers or strings"), ((0, np.nan), "finite numbers"),
+    ((0, None), "all be strings or all be finite numbers"), ((1, "a"), "all be strings or"),
+    ((b"a", b"b"), "all be strings or"),
 ])
 def test_two_labels_are_required(cls, classes, message):
     with pytest.raises(InvalidParameterError, match=message):

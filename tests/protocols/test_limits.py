@@ -33,6 +33,7 @@ from skldp.mechanisms import (
 from skldp.protocols import (
     Aggregate,
     CategoryProtocol,
+    CountRoundProtocol,
     GradientModel,
     GradientProtocol,
     LabelMomentProtocol,
@@ -122,8 +123,11 @@ def test_the_number_of_moments_is_limited(cls):
 def test_the_size_of_a_report_of_score_and_curvature_is_limited():
     with Cheap():
         for n_features in (1446, 4096):
-            with pytest.raises(InvalidParameterError, match="entries, and it may have 1048576"):
-                RoundProtocol(n_features=n_features)
+            for make in (RoundProtocol, CountRoundProtocol):
+                with pytest.raises(InvalidParameterError, match="entries, and it may have 1048576"):
+                    make(n_features=n_features)
+        with pytest.raises(InvalidParameterError, match="entries, and it may have 1048576"):
+            RoundProtocol(classes=tuple(range(1000)), n_features=1000)
         for name in ("theta", "centre", "transform"):
             with pytest.raises(InvalidParameterError, match=f"{name} must have at most 1048576 entries"):
                 RoundProtocol(**{name: range(10**9)})

@@ -10,6 +10,7 @@ from skldp.mechanisms import Gaussian
 from skldp.privacy import gaussian_sigma
 from skldp.protocols import (
     CategoryProtocol,
+    CountRoundProtocol,
     GradientProtocol,
     GradientServer,
     LabelMomentProtocol,
@@ -37,8 +38,10 @@ VECTOR = {"epsilon": 1.0, "data_norm": 1.0, "n_features": 1}
     (LabelRecordProtocol, {**VECTOR, "delta": 1e-5, "classes": (0, 1), "budget_split": 0.5}),
     (GradientProtocol, {**VECTOR, "delta": 1e-5, "loss": "logistic", "classes": (-1, 1), "mechanism": "gaussian",
                         "clip_norm": 1.0, "fit_intercept": True}),
-    (RoundProtocol, {**VECTOR, "delta": 0.0, "classes": (0, 1), "mechanism": "sphere", "theta": (0.0, 0.0),
-                     "centre": (0.0,), "transform": (1.0,), "intercept_weight": 0.3}),
+    (RoundProtocol, {**VECTOR, "delta": 0.0, "classes": (0, 1), "mechanism": "sphere", "theta": (), "centre": (),
+                     "transform": (), "intercept_weight": 0.3, "link": "logit"}),
+    (CountRoundProtocol, {**VECTOR, "delta": 0.0, "bounds_y": (0, 20), "mechanism": "sphere", "theta": (),
+                          "centre": (), "transform": (), "intercept_weight": 0.3}),
 ])
 def test_defaults(cls, expected):
     assert {name: getattr(cls(), name) for name in expected} == expected

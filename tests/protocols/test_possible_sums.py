@@ -13,6 +13,7 @@ from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols import (
     Aggregate,
     CategoryProtocol,
+    CountRoundProtocol,
     GradientModel,
     GradientProtocol,
     LabelMomentProtocol,
@@ -55,6 +56,10 @@ KINDS = {
     "sphere gradients": lambda epsilon, d: GradientProtocol(epsilon=epsilon, n_features=d, mechanism="sphere"),
     "score and curvature": lambda epsilon, d: round_protocol(epsilon, d, "sphere"),
     "gaussian score and curvature": lambda epsilon, d: round_protocol(epsilon, d, "gaussian"),
+    "four labels": lambda epsilon, d: RoundProtocol(epsilon=epsilon, n_features=d, classes=(0, 1, 2, 3),
+                                                    theta=(1.0,) * (3 * d + 3)),
+    "counts": lambda epsilon, d: CountRoundProtocol(epsilon=epsilon, n_features=d, bounds_y=(0, 3)),
+    "gaussian counts": lambda epsilon, d: CountRoundProtocol(epsilon=epsilon, n_features=d, mechanism="gaussian"),
 }
 
 

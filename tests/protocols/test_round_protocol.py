@@ -56,7 +56,8 @@ def weights_of(x, theta, kappa):
 
 def mean_report(protocol, x, y):
     aggregate = protocol.aggregate(protocol.privatize(x, y))
-    return protocol.mean_report(aggregate.parts[protocol])
+    score, curvature = protocol.mean_report(aggregate.parts[protocol])
+    return score[0], curvature  # two labels have one predictor
 
 
 def moved(protocol, x):
@@ -139,7 +140,8 @@ def test_the_score_is_zero_at_the_true_model_whatever_the_weights():
     protocol = random_protocol(3, 2, 0.4, 0.7)
     x = rng.choice([[0.1, 0.2], [0.9, -0.4], [-0.3, 0.95], [0.0, 0.0]], size=5)
     p = expit(protocol.theta[0] + moved(protocol, x) @ protocol.theta[1:])
-    zero, one = (protocol._score_and_curvature(x, np.full(5, label))[:, :3] for label in (False, True))
+    codes = [protocol.response.codes(np.full(5, label)) for label in (0, 1)]
+    zero, one = (protocol._score_and_curvature(x, code)[:, :3] for code in codes)
     np.testing.assert_allclose(p[:, None] * one + (1 - p)[:, None] * zero, 0.0, atol=1e-15)
     assert np.abs(one).min() > 1e-4
 
@@ -212,7 +214,7 @@ def test_mean_of_noisy_reports_is_unbiased_with_the_stated_variance(mechanism):
     x, y = records(2, n)
     score, curvature = mean_report(replace(protocol, epsilon=math.inf), x, y)
     aggregate = protocol.aggregate(protocol._randomize(x, y, 0))
-    noisy_score, noisy_curvature = protocol.mean_report(aggregate.parts[protocol])
+    (noisy_score,), noisy_curvature = protocol.mean_report(aggregate.parts[protocol])
     error = math.sqrt(protocol.randomizer.noise_variance / n)
     assert np.abs(noisy_score - score).max() < 4.5 * error
     z = (noisy_curvature - curvature) / np.where(np.eye(3), error, error / math.sqrt(2))
@@ -223,7 +225,7 @@ def test_mean_of_noisy_reports_is_unbiased_with_the_stated_variance(mechanism):
 def test_an_empty_aggregate_has_a_mean_report_of_the_right_shape():
     protocol = random_protocol(2, 3, 0.0)
     score, curvature = protocol.mean_report(protocol.aggregate([]).parts[protocol])
-    assert score.shape == (3,) and curvature.shape == (3, 3)
+    assert score.shape == (1, 3) and curvature.shape == (3, 3)
 
 
 # ---- Privacy
@@ -317,12 +319,13 @@ def test_a_protocol_without_weight_and_clipping_is_detected():
     ({"theta": [0, True]}, "each entry of theta must"), ({"theta": [0, [1]]}, "each entry of theta must"),
     ({"theta": [0, math.nan]}, "theta must contain finite|each entry of theta must"),
     ({"theta": [math.inf, 0]}, "theta must contain finite"),
-    ({"centre": ()}, "centre must be a list of 1 numbers"), ({"transform": (1.0, 2.0)}, "transform must be"),
+    ({"centre": (0.0, 0.0)}, "centre must be a list of 1 numbers"), ({"transform": (1.0, 2.0)}, "transform must be"),
     ({"intercept_weight": -1.0}, "intercept_weight must"), ({"intercept_weight": math.inf}, "intercept_weight must"),
     ({"intercept_weight": 0.0, "theta": (0.1, 1.0)}, "Without an intercept"),
     ({"intercept_weight": 0.0, "centre": (0.1,)}, "Without an intercept"),
-    ({"mechanism": "laplace"}, "mechanism must be one of"), ({"epsilon": 0}, "epsilon must"),
-    ({"classes": (1, 2, 3)}, "classes must be two"), ({"n_features": 0}, "n_features must"),
+    ({"mechanism": "laplace"}, "mechanism must be one of"), ({"link": "identity"}, "link must be one of"),
+    ({"link": None}, "link must be"), ({"epsilon": 0}, "epsilon must"),
+    ({"classes": (1,)}, "classes must be at least two"), ({"n_features": 0}, "n_features must"),
 ])
 def test_parameters_are_checked_at_once(changes, message):
     with pytest.raises(InvalidParameterError, match=message):
@@ -340,5 +343,6 @@ def test_a_file_with_a_number_beyond_floats_is_refused():
 
 def test_equal_protocols_have_equal_ids():
     one = RoundProtocol(theta=np.array([0.0, 1.0]), centre=[-0.0], transform=[1])
-    assert one == RoundProtocol(theta=(-0.0, 1)) and one.id == RoundProtocol(theta=(-0.0, 1)).id
+    other = RoundProtocol(theta=(-0.0, 1), centre=(0,), transform=np.array([1.0]))
+    assert one == other and one.id == other.id
     assert all(type(value) is float for value in (*one.theta, *one.centre, *one.transform))

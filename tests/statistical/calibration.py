@@ -1,5 +1,7 @@
 """Simulation-based calibration: ranks of true parameters among posterior draws, as standard normal scores."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2, norm
@@ -12,6 +14,12 @@ def rank_scores(posterior, truth):
         draws = posterior.draws[name].ravel()
         scores[name] = ndtri(((draws < value).sum() + 0.5) / (draws.size + 1))
     return scores
+
+
+def halved(law):
+    """Half the noise of a decoded report of moments; the records keep their own variance."""
+    return replace(law, constant=law.constant / 2, linear=law.linear / 2, square=1 + (law.square - 1) / 2,
+                   identity=law.identity / 2, mixed=law.mixed / 2)
 
 
 def p_values(scores):
@@ -31,7 +39,7 @@ def worst_p_value(all_scores):
     return min(values) * len(values)
 
 
-def draw_covariance(rng, d):
+def draw_covariance(rng, d, spread=0.2, common=0.3):
     """Return a covariance matrix from the default prior of the regressions, in units where records have norm 1."""
     factor = np.eye(d)
     for n in range(1, d):
@@ -39,8 +47,8 @@ def draw_covariance(rng, d):
         factor[n, :n] = rng.standard_normal(n) / np.sqrt(rng.chisquare(d - n))
     factor /= np.linalg.norm(factor, axis=1, keepdims=True)
     deviations = rng.standard_normal(d)
-    deviations = 0.2 * (deviations - deviations.mean()) / np.sqrt(rng.chisquare(3) / 3)
-    factor *= np.exp(np.log(0.5 / np.sqrt(d)) + 0.3 * rng.standard_normal() + deviations)[:, None]
+    deviations = spread * (deviations - deviations.mean()) / np.sqrt(rng.chisquare(3) / 3)
+    factor *= np.exp(np.log(0.5 / np.sqrt(d)) + common * rng.standard_normal() + deviations)[:, None]
     return factor @ factor.T
 
 

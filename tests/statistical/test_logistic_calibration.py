@@ -7,10 +7,11 @@ import pytest
 from scipy.special import expit, ndtri
 
 from skldp import MCMC, LDPBayesLogisticRegression
+from skldp.mechanisms import AxisMoments
 from skldp.models.regression import _logistic_coordinates as coordinates
 from skldp.sampling import sample
 from tests.flat import build
-from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, p_values
+from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, halved, p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
               pytest.mark.filterwarnings("ignore::skldp.exceptions.StatisticalWarning")]
@@ -24,13 +25,15 @@ INTERCEPT_SCALE = 1.0
 # Number of features and of clients. With few clients the posterior would be the prior.
 CASES = {
     "sphere": (1, 40_000, {"epsilon": 20.0}),
+    "axis": (1, 40_000, {"epsilon": 8.0, "mechanism": "axis"}),
     "gaussian": (1, 200_000, {"epsilon": 20.0, "delta": 1e-6, "mechanism": "gaussian", "fit_intercept": False}),
     "inputs": (1, 600, {"epsilon": 20.0, "mechanism": "records", "budget_split": 0.2}),
 }
 # Wrong noise shows only if it exceeds the variance of the moments, which is large with labels and a constant.
-CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "fit_intercept": False})}
+CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "fit_intercept": False}),
+                    "axis": (1, 40_000, {"epsilon": 4.0, "mechanism": "axis", "fit_intercept": False})}
 # Noisy records show their own variance, so few fits are enough to detect the wrong noise.
-MUTANT_FITS = {"sphere": N_FITS, "gaussian": N_FITS, "inputs": 20}
+MUTANT_FITS = {"sphere": N_FITS, "axis": N_FITS, "gaussian": N_FITS, "inputs": 20}
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +131,9 @@ def half_the_noise(monkeypatch):
             kind = type(aggregate.protocol.randomizer)
             right = kind.noise_variance
             patch.setattr(kind, "noise_variance", property(lambda self: right.fget(self) / 2))
+            if kind is AxisMoments:
+                law = kind.noise
+                patch.setattr(kind, "noise", property(lambda self: halved(law.fget(self))))
             return model._models(aggregate)[0]
 
     return break_model

@@ -23,11 +23,11 @@ def category_findings(protocol, tally, rows):
 
 
 def pair_findings(protocol, tally):
-    """Run every test of the reports of each pair of attributes, and one of how often each pair was chosen."""
+    """Run every test of the reports of each table of attributes, and one of how often each table was chosen."""
     counts = np.split(tally.sums, protocol.starts[1:-1])
     sizes = np.array([part.sum() for part in counts])
-    share = 1 / len(counts)
-    findings = [_bit_finding("a pair of attributes", sizes, tally.n_reports, share, share)] if len(counts) > 1 else []
+    shares = np.array(protocol.shares) / sum(protocol.shares)
+    findings = [_bit_finding("a table of attributes", sizes, tally.n_reports, shares, shares)] if len(sizes) > 1 else []
     for mechanism, part in zip(protocol.randomizer, counts):
         findings += _number_findings(mechanism, part, int(part.sum()))
     return findings
@@ -90,10 +90,11 @@ def _bit_findings(protocol, tally, rows):
 
 def _bit_finding(what, counts, n, one, other):
     """Test the count of each bit, or pair of bits, given its probabilities with and without the record."""
-    least, most = min(one, other) * (1 - 1e-9), max(one, other) * (1 + 1e-9)
+    one, other = (np.broadcast_to(part, counts.shape) for part in (one, other))
+    least, most = np.minimum(one, other) * (1 - 1e-9), np.maximum(one, other) * (1 + 1e-9)
     p_values = np.array([at_least(counts, n, most), at_most(counts, n, least)])
     side, place = np.unravel_index(p_values.argmin(), p_values.shape)
-    bound = f"at most {n * most:.1f}" if side == 0 else f"at least {n * least:.1f}"
+    bound = f"at most {n * most[place]:.1f}" if side == 0 else f"at least {n * least[place]:.1f}"
     reason = f"{counts[place]} of {n} reports contain {what}, and {bound} are expected for any records."
     return Finding(float(p_values.min()) * p_values.size, reason)
 

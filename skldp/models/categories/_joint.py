@@ -1,4 +1,4 @@
-r"""Joint frequencies of several attributes, given reports on pairs of them."""
+r"""Joint frequencies of several attributes, given reports on pairs of them and on single ones."""
 
 import math
 
@@ -7,40 +7,47 @@ from scipy.special import gammaincinv, ndtr
 
 from skldp.exceptions import InvalidParameterError
 from skldp.models._base import Model
+from skldp.models.categories._attribute_marginals import largest_changes, marginal_models, table_parts
 
 MAX_JOINT = 10**5  # cells of a joint table
-_N_STEPS, _N_FIRST = 200, 400  # largest numbers of steps of the maximisation of a draw, and of the first one
-_GAIN = 0.02  # of a log-likelihood in a step, below which a maximisation ends
+_N_STEPS = 400  # largest number of steps of a maximisation
+_GAIN = 0.005  # of a log-likelihood in a step, below which a maximisation ends
 _RISE, _FALL = 1.5, 0.4  # factors of a step size after a success and after a failure
-_MIXED = 0.1  # share of equal frequencies in the point from which draws start
 _SMALLEST = 1e-300
 _LEAST_WEIGHT = 1e-30  # of a cell, so that its logarithm exists
 _LONGEST = 0.95  # share of a frequency that one step may take away
 _PRIOR = 0.05  # sum of the parameters of the prior over a cell of the largest pair table
+_N_SWEEPS, _N_LAST = 2, 20  # over all attributes, of the fit of a table to its marginals in a step and at the end
 
 
 class JointModel(Model):
-    r"""Joint table of several attributes, whose pair tables give the probabilities of reports.
+    r"""Joint table of several attributes: first the frequencies of each attribute, and then the table given these.
 
     Parameters
     ----------
-    aggregate : Aggregate
-        Counts of reports under one or more :class:`skldp.protocols.PairProtocol`.
+    aggregate, concentration
+        As in :func:`marginal_models`.
 
     Notes
     -----
     The joint table :math:`\theta` has one cell for each combination of categories, at most 100,000. The probability of
-    a report is linear in the table of its pair, which is a sum over :math:`\theta`, so all pair tables and marginal
-    frequencies are those of one joint table. The prior is a Dirichlet distribution whose parameters sum to 1/20 in each
-    cell of the largest pair table: small, because they add up in the cells of small tables, which may be empty. Draws
-    are a weighted likelihood bootstrap [1]_: each maximises :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k`
-    with independent weights, exponential :math:`g_i` of reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells.
-    With many reports that is the posterior, also for a frequency near zero: if the log-likelihood falls by s per unit
-    there, :math:`\theta_k = h_k/s` is its posterior Gamma(:math:`\alpha`, s). The parameters of this model are the
-    normal scores of the weights.
+    a report is linear in the table of its attributes, which is a sum over :math:`\theta`, so all pair tables and
+    marginal frequencies are those of one joint table.
 
-    What reports do not tell, associations of three and more attributes, comes from the prior and from the equal
-    frequencies from which the maximisation starts.
+    A draw has two parts. The frequencies of each attribute are drawn from their posterior given unbiased estimates from
+    all tables (:func:`marginal_models`). In a table many cells are empty, and if noise is larger than the frequencies,
+    estimates of them that cannot be negative have a bias, whose sum over a row can exceed the error of the unbiased
+    estimate. Then, among joint tables with these marginal frequencies, a weighted likelihood bootstrap [1]_ maximises
+    :math:`\sum_ig_i\log P(z_i|\theta) + \sum_kh_k\log\theta_k` over reports of pairs, with independent weights,
+    exponential :math:`g_i` of reports and :math:`h_k \sim \mathrm{Gamma}(\alpha)` of cells. The prior is a Dirichlet
+    distribution whose parameters sum to 1/20 in each cell of the largest pair table: small, because they add up in the
+    cells of small tables, which may be empty. With many reports the draws are those of the posterior, also for a
+    frequency near zero: if the log-likelihood falls by s per unit there, :math:`\theta_k = h_k/s` is its posterior
+    Gamma(:math:`\alpha`, s). The parameters of this model are normal scores: of the frequencies of each attribute
+    given its estimate, and of the weights.
+
+    What reports do not tell, associations of three and more attributes, comes from the prior and from the independent
+    attributes from which the maximisation starts.
 
     References
     ----------
@@ -60,53 +67,58 @@ class JointModel(Model):
 
     few_draws = True
 
-    def __init__(self, aggregate):
+    def __init__(self, aggregate, concentration="auto"):
         protocol = aggregate.protocol
         self.shape, self.likelihood = protocol.shape, "exact"
         if math.prod(self.shape) > MAX_JOINT:
             raise InvalidParameterError(
                 f"The joint table of these attributes has {math.prod(self.shape)} cells, and at most {MAX_JOINT} are "
                 "modelled. Use fewer attributes, or merge rare categories.")
-        self._parts = [part for one, tally in aggregate.parts.items() for part in _pair_parts(one, tally)]
-        self._counts = np.concatenate([counts for _, _, counts in self._parts]).astype(float)
+        self._aggregate, self.marginals = aggregate, marginal_models(aggregate, concentration)
+        self._parts = [part for one, tally in aggregate.parts.items() for part in table_parts(one, tally)
+                       if len(part[1]) == 2]
+        self._counts = np.concatenate([np.zeros(0), *(counts for _, _, counts in self._parts)])
         self.n_cells = math.prod(self.shape)
-        self.concentration = _PRIOR * max(mechanism.n_categories for mechanism, _, _ in self._parts) / self.n_cells
-        self.n_params = len(self._counts) + self.n_cells
-        self._first = None
+        self.concentration = _PRIOR * math.prod(sorted(self.shape)[-2:]) / self.n_cells
+        self._ends = np.cumsum([*self.shape, len(self._counts), self.n_cells])
+        self.n_params = int(self._ends[-1])
 
     def initial(self):
-        """Return zero, at which all reports have about the same weight."""
+        """Return zero, the medians of frequencies of attributes, at which all reports have about the same weight."""
         return np.zeros(self.n_params)
 
     def log_density(self, theta):
-        """Log-density of the standard normal scores of the weights, up to a constant."""
+        """Log-density of standard normal scores, up to a constant."""
         return -0.5 * np.vecdot(theta, theta)
 
     def constrain(self, theta):
         """Joint frequencies of all combinations, shape (n_walkers, n_cells), in the order of nested attributes."""
-        counts, (own, prior) = self._counts, np.split(theta, [len(self._counts)], axis=1)
+        *scores, own, prior = np.split(theta, self._ends[:-1], axis=1)
+        marginals = [_placed(one.by_marginals(part)["frequencies"], axis, len(self.shape))
+                     for axis, (one, part) in enumerate(zip(self.marginals, scores))]
         # Sums of c exponential variables have Gamma distributions, here by the cubes of normal variables of Wilson and
         # Hilferty.
-        scale = 1 / np.maximum(9 * counts, 1.0)
-        weights = counts * np.maximum(1 - scale + own * np.sqrt(scale), 0.0) ** 3
+        scale = 1 / np.maximum(9 * self._counts, 1.0)
+        weights = self._counts * np.maximum(1 - scale + own * np.sqrt(scale), 0.0) ** 3
         added = np.maximum(gammaincinv(self.concentration, ndtr(prior)), _LEAST_WEIGHT).reshape(-1, *self.shape)
-        start = np.repeat(self._start(), len(theta), axis=0)
-        return {"frequencies": self._maximise(weights, added, start, _N_STEPS).reshape(len(theta), -1)}
+        return {"frequencies": self._maximise(weights, added, marginals, _N_STEPS).reshape(len(theta), -1)}
 
     independent = constrain
 
-    def _start(self):
-        """Return the joint table of the largest likelihood, moved towards equal frequencies."""
-        if self._first is None:
-            equal = np.full((1, *self.shape), 1 / self.n_cells)
-            found = self._maximise(self._counts[None], np.full(equal.shape, self.concentration), equal, _N_FIRST)
-            self._first = (1 - _MIXED) * found + _MIXED * equal
-        return self._first
+    def influence(self, draws):
+        """Return the largest change of the posterior mean of each frequency of an attribute by one report, by name."""
+        joint = draws["frequencies"].reshape(-1, *self.shape)
+        found = {}
+        for axis, changes in enumerate(largest_changes(self._aggregate)):
+            frequencies = joint.sum(axis=tuple(other + 1 for other in range(len(self.shape)) if other != axis))
+            found[f"frequencies[{axis}]"] = frequencies.var(axis=0) * changes
+        return found
 
-    def _maximise(self, counts, added, table, n_steps):
-        """Return the joint tables with the largest weighted likelihood, for weights of reports and of cells."""
+    def _maximise(self, counts, added, marginals, n_steps):
+        """Return joint tables of given marginals with the largest likelihood, for weights of reports and of cells."""
+        table = math.prod(marginals[1:], start=marginals[0])
         axes = tuple(range(1, table.ndim))
-        total = np.maximum(counts.sum(axis=1), _SMALLEST)
+        total = counts.sum(axis=1) + added.sum(axis=axes)
         size, n_small = np.ones(len(table)), 0
         value, slopes = self._evaluate(counts, added, table, total)
         for _ in range(n_steps):
@@ -114,7 +126,7 @@ class JointModel(Model):
             longest = _LONGEST / np.maximum(1 - slopes.min(axis=axes), _SMALLEST)
             step = _along(np.minimum(size, longest), table)
             proposal = table * (1 + step * (slopes - 1)) + step * added / _along(total, table)
-            proposal /= proposal.sum(axis=axes, keepdims=True)
+            proposal = _fitted(proposal, marginals, _N_SWEEPS)
             found, found_slopes = self._evaluate(counts, added, proposal, total)
             better = found >= value
             gain = np.where(better, found - value, np.inf)
@@ -124,7 +136,7 @@ class JointModel(Model):
             n_small = 0 if gain.max() >= _GAIN else n_small + 1
             if n_small == 3:
                 break
-        return table
+        return _fitted(table, marginals, _N_LAST)
 
     def _evaluate(self, counts, added, table, total):
         """Return log-densities, and the factors of all cells in expectation-maximisation without a prior."""
@@ -145,28 +157,22 @@ class JointModel(Model):
         return value, weights / _along(total, table)
 
 
-def _pair_parts(protocol, tally):
-    """Return the mechanism, the attributes and the counts of each pair."""
-    counts = np.split(tally.sums, protocol.starts[1:-1])
-    return list(zip(protocol.randomizer, protocol.pairs, counts))
-
-
 def _along(values, table):
     """Return one value for each table with the number of axes of the tables."""
     return values.reshape(-1, *(1,) * (table.ndim - 1))
 
 
-def unbiased_marginals(aggregate):
-    """Return unbiased estimates of the frequencies of each attribute: averages over its pairs, weighted by reports."""
-    shape = aggregate.protocol.shape
-    totals, weights = [np.zeros(size) for size in shape], np.zeros(len(shape))
-    for protocol, tally in aggregate.parts.items():
-        for mechanism, (a, b), counts in _pair_parts(protocol, tally):
-            n_reports = counts.sum()
-            if n_reports:
-                table = mechanism.frequencies(counts, n_reports).reshape(shape[a], shape[b])
-                for axis, marginal in ((a, table.sum(axis=1)), (b, table.sum(axis=0))):
-                    totals[axis] += n_reports * marginal
-                    weights[axis] += n_reports
-    return [total / weight if weight else np.full(len(total), 1 / len(total))
-            for total, weight in zip(totals, weights)]
+def _placed(frequencies, axis, n_attributes):
+    """Return frequencies of an attribute, shape (n, K), with the axes of joint tables."""
+    places = [1] * n_attributes
+    places[axis] = frequencies.shape[1]
+    return frequencies.reshape(-1, *places)
+
+
+def _fitted(table, marginals, n_sweeps):
+    """Return tables scaled to the frequencies of each attribute in turn (iterative proportional fitting)."""
+    for _ in range(n_sweeps):
+        for axis, marginal in enumerate(marginals, 1):
+            others = tuple(other for other in range(1, table.ndim) if other != axis)
+            table = table * (marginal / np.maximum(table.sum(axis=others, keepdims=True), _SMALLEST))
+    return table

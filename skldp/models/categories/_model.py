@@ -32,6 +32,7 @@ from skldp.protocols._tallies import PairTally, RowTally
 
 _PILOT = 0.5  # concentration for the point of expansion
 _MANY = 64  # categories: matrices of them, and mixing over the concentration, would be slow
+_SMALLEST = 1e-300
 _MOST_SAMPLED = 2048  # categories: chains of more would take minutes
 
 __all__ = ["HistogramModel", "SurrogateHistogramModel", "histogram_model"]
@@ -170,9 +171,22 @@ class HistogramModel(Model):
     @property
     def independent(self):
         """Function of standard normal coordinates to frequencies, for more than 2,048 categories; else None."""
-        return self._by_marginals if self.n_params > _MOST_SAMPLED else None
+        return self.by_marginals if self.n_params > _MOST_SAMPLED else None
 
-    def _by_marginals(self, theta):
+    def influence(self, draws):
+        r"""Return the largest change of each posterior mean by one report, from draws by name.
+
+        The log-likelihood of a report that contains category k, and of one that does not, has the derivatives
+        :math:`(p - q)/m_k` and :math:`-(p - q)/(1 - m_k)` in :math:`\theta_k`, with
+        :math:`m_k = q + (p-q)\theta_k`. The posterior variance times the larger one is the change to first order.
+        """
+        frequencies = draws["frequencies"].reshape(-1, self.n_params)
+        mean, variance = frequencies.mean(axis=0), frequencies.var(axis=0)
+        contained = [(part.p - part.q, part.q + (part.p - part.q) * mean) for part in self.likelihoods]
+        slopes = [slope / np.maximum(np.minimum(m, 1 - m), _SMALLEST) for slope, m in contained]
+        return {"frequencies": variance * np.max(slopes, axis=0)}
+
+    def by_marginals(self, theta):
         r"""Return frequencies with the posterior of each category given its own count, whose sum is one.
 
         The marginal posteriors of all :math:`y_k` are independent, and the sum of a draw is nearly one. It becomes one

@@ -1,4 +1,4 @@
-"""Base classes of the regression models: coordinates, units, and a sum of likelihoods."""
+"""Base classes of the models of a normal vector: coordinates, units, and a sum of likelihoods."""
 
 import copy
 from contextlib import suppress
@@ -23,8 +23,8 @@ class Units:
     y_offset: float | np.ndarray = 0.0
 
 
-class RegressionModel(Model):
-    """A model of a response given a normal vector x, with a likelihood for each protocol."""
+class VectorModel(Model):
+    """A model of a normal vector x, with a likelihood for each protocol."""
 
     def __init__(self, likelihoods, coordinates, units):
         self.likelihoods, self.coordinates, self.units = likelihoods, coordinates, units
@@ -40,35 +40,6 @@ class RegressionModel(Model):
         model.coordinates = other.coordinates
         vars(model).pop("approximation", None)
         return model
-
-    def constrain(self, theta):
-        """Return the natural parameters by name, in the units of the data."""
-        point, units = self.coordinates.expand(theta), self.units
-        params = {"coef": point.coef * np.expand_dims(units.y / units.x, -1)}
-        if point.intercept is not None:
-            params["intercept"] = units.y_offset + units.y * point.intercept
-        if point.sigma is not None:
-            params["sigma"] = units.y * point.sigma
-        if point.correlation is not None:
-            params["residual_correlation"] = point.correlation
-        params["covariance"] = units.x**2 * point.covariance
-        if point.x_mean is not None:
-            params["x_mean"] = units.x * point.x_mean
-        return params
-
-    def prior_coef_std(self, covariance):
-        """Return the prior standard deviations of the coefficients given covariances of x, shape (n, d, d)."""
-        units = self.units
-        variances = np.diagonal(self._relative_prior_covariance(covariance), axis1=1, axis2=2)
-        scales = np.reshape([line.priors.coef_scale for line in self.coordinates.lines], np.shape(units.y))
-        return np.multiply.outer(np.sqrt(variances), scales * units.y / units.x).swapaxes(1, -1)
-
-    def _relative_prior_covariance(self, covariance):
-        """Return the prior covariance of coefficients in public units with a scale g of 1, given covariances of x."""
-        priors, order = self.coordinates.priors, np.arange(covariance.shape[1])
-        inverse = priors.explained_weight / self.units.x**2 * covariance
-        inverse[:, order, order] += priors.ridge
-        return np.linalg.inv(inverse) * (T_FREEDOM / (T_FREEDOM - 2) if priors.learns_coef_scale else 1.0)
 
     def log_density(self, theta):
         """Return the log-density of unconstrained parameters, shape (n_walkers,)."""
@@ -101,6 +72,54 @@ class RegressionModel(Model):
     def _evaluate(self, theta, with_gradient):
         """Return the log-density and its gradient; the gradient is None unless ``with_gradient``."""
         raise NotImplementedError
+
+    def _likelihood(self, mean, covariance, with_gradient):
+        """Return the log-likelihood of all reports, and its derivatives by mean and covariance of (x, y)."""
+        value, by_mean = np.zeros(len(covariance)), np.zeros(covariance.shape[:2])
+        by_covariance = np.zeros_like(covariance)
+        for part in self.likelihoods:
+            weights = part.weights  # cohorts may have different ones
+            products = np.outer(weights, weights)
+            part_value, part_by_mean, part_by_covariance = part.value_and_gradients(
+                None if mean is None else mean * weights, covariance * products, with_gradient)
+            value = value + part_value
+            if with_gradient:
+                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean * weights
+                by_covariance = by_covariance + part_by_covariance * products
+        return value, by_mean, by_covariance
+
+
+class RegressionModel(VectorModel):
+    """A model of a response given a normal vector x, with a likelihood for each protocol."""
+
+    def constrain(self, theta):
+        """Return the natural parameters by name, in the units of the data."""
+        point, units = self.coordinates.expand(theta), self.units
+        params = {"coef": point.coef * np.expand_dims(units.y / units.x, -1)}
+        if point.intercept is not None:
+            params["intercept"] = units.y_offset + units.y * point.intercept
+        if point.sigma is not None:
+            params["sigma"] = units.y * point.sigma
+        if point.correlation is not None:
+            params["residual_correlation"] = point.correlation
+        params["covariance"] = units.x**2 * point.covariance
+        if point.x_mean is not None:
+            params["x_mean"] = units.x * point.x_mean
+        return params
+
+    def prior_coef_std(self, covariance):
+        """Return the prior standard deviations of the coefficients given covariances of x, shape (n, d, d)."""
+        units = self.units
+        variances = np.diagonal(self._relative_prior_covariance(covariance), axis1=1, axis2=2)
+        scales = np.reshape([line.priors.coef_scale for line in self.coordinates.lines], np.shape(units.y))
+        return np.multiply.outer(np.sqrt(variances), scales * units.y / units.x).swapaxes(1, -1)
+
+    def _relative_prior_covariance(self, covariance):
+        """Return the prior covariance of coefficients in public units with a scale g of 1, given covariances of x."""
+        priors, order = self.coordinates.priors, np.arange(covariance.shape[1])
+        inverse = priors.explained_weight / self.units.x**2 * covariance
+        inverse[:, order, order] += priors.ridge
+        return np.linalg.inv(inverse) * (T_FREEDOM / (T_FREEDOM - 2) if priors.learns_coef_scale else 1.0)
 
 
 class Approximation(RegressionModel):

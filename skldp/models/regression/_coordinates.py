@@ -5,19 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skldp.models._normal_tails import inverse_softplus, unbend_negative
-from skldp.models.regression._covariance import (
-    T_FREEDOM,
-    CovarianceCoordinates,
-    HalfNormalScales,
-    LearnedScales,
-    UnitScales,
-    matvec,
-)
+from skldp.models.regression._covariance import LEARNED_SCALES, T_FREEDOM, CovarianceCoordinates, UnitScales, matvec
 from skldp.models.regression._line import TINY
-from skldp.models.regression._point import MEAN_SCALE, RegressionPoint
+from skldp.models.regression._point import RegressionPoint
+from skldp.models.regression._vector import MAX_LOG, MAX_RESIDUAL, VectorCoordinates, clip_moments
 
-# The density is set to zero beyond these: they keep diverging trajectories from overflow.
-_MAX_RESIDUAL, _MAX_LOG, _MAX_LOG_SCALE = 1e4, 30.0, 8.0
+_MAX_LOG_SCALE = 8.0  # beyond it the density is set to zero, as beyond the limits of other coordinates
 RESIDUAL_ETA = 1.0  # of the LKJ prior of the correlations of residuals: all correlation matrices are equally likely
 
 
@@ -48,6 +41,9 @@ class Priors:
         probability between R/200 and R/2.
     sigma_scale : float or None
         Scale of the half-normal prior of the residual standard deviation; None if the model has no such parameter.
+    learned_scales : tuple of float
+        Typical deviation of the logarithms of the scales of x from a common one, and standard deviation of that one, if
+        these are learned.
     """
 
     coef_scale: float
@@ -59,6 +55,7 @@ class Priors:
     lkj_eta: float
     mean_scale: float | None
     sigma_scale: float | None = None
+    learned_scales: tuple[float, float] = LEARNED_SCALES
 
 
 class RegressionCoordinates:
@@ -119,35 +116,22 @@ class RegressionCoordinates:
 
     def __init__(self, priors, has_intercept, reported, slope=1.0, centre=None, stretch=None, offsets=None):
         every = [priors] if isinstance(priors, Priors) else list(priors)
-        self.priors, self.has_intercept = every[0], bool(has_intercept)
-        self.mean_scale, self.mean_information = self.priors.mean_scale, reported.mean_information
-        self.n_features = d = len(reported.mean) - len(every)
-        self.x_mean = _clip(reported.mean[:d], reported.mean_information)
-        offsets = [None] * len(every) if offsets is None else offsets
-        centres = [None] * len(every) if centre is None else np.broadcast_to(centre, len(every)).tolist()
+        self.priors, k = every[0], len(every)
+        self.n_features = d = len(reported.mean) - k
+        self.vector = VectorCoordinates(self.priors, has_intercept, d, reported)
+        offsets = [None] * k if offsets is None else offsets
+        centres = [None] * k if centre is None else np.broadcast_to(centre, k).tolist()
         self.lines = [LineCoordinates(one, reported, d + place, slope, own, stretch, offset)
                       for place, (one, own, offset) in enumerate(zip(every, centres, offsets))]
-        covariance, k = reported.covariance[:d, :d], len(every)
-        self.matrix = CovarianceCoordinates(d, self._scales(reported, np.diag(covariance)), self.priors.lkj_eta,
-                                            pivot_order(covariance))
         has_residuals = k if self.priors.sigma_scale is not None else 1
         self.correlations = CovarianceCoordinates(has_residuals, UnitScales(has_residuals), RESIDUAL_ETA)
-        learns_mean_scale = self.has_intercept and self.priors.mean_scale is None
-        sizes = [k * d, self.matrix.n_params, d * self.has_intercept, k * self.has_intercept,
-                 k * (self.priors.sigma_scale is not None), k * self.priors.learns_coef_scale, int(learns_mean_scale),
-                 self.correlations.n_params]
-        self.limits = np.repeat([_MAX_RESIDUAL, _MAX_LOG, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_RESIDUAL, _MAX_LOG_SCALE,
-                                 _MAX_LOG, _MAX_LOG], sizes)
+        matrix, mean, mean_scale = self.vector.sizes
+        sizes = [k * d, matrix, mean, k * self.vector.has_mean, k * (self.priors.sigma_scale is not None),
+                 k * self.priors.learns_coef_scale, mean_scale, self.correlations.n_params]
+        self.limits = np.repeat([MAX_RESIDUAL, MAX_LOG, MAX_RESIDUAL, MAX_RESIDUAL, MAX_RESIDUAL, _MAX_LOG_SCALE,
+                                 MAX_LOG, MAX_LOG], sizes)
         ends = np.cumsum(sizes).tolist()
         self.pieces, self.n_params = [slice(end - size, end) for end, size in zip(ends, sizes)], ends[-1]
-
-    def _scales(self, reported, variances):
-        """Return the coordinates of the scales of x, whose variances are estimated."""
-        if self.priors.covariance_scale is not None:
-            return HalfNormalScales(len(variances), self.priors.covariance_scale)
-        # The variance of a reported variance is twice that of a product; d tau^2 = 2 tau^2 d log tau.
-        information = 2 * np.mean(variances) ** 2 * reported.cross_information
-        return LearnedScales(len(variances), 0.5 * np.log(variances), information)
 
     def expand(self, theta):
         """Return the parameters at coordinates of shape (n_walkers, n_params)."""
@@ -162,7 +146,7 @@ class RegressionCoordinates:
     def start(self, covariance):
         """Return the coordinates of conditional means given a covariance of x, shape (n_params,)."""
         theta = np.zeros(self.n_params)
-        theta[self.pieces[1]] = self.matrix.coordinates(covariance[None])[0]
+        theta[self.pieces[1]] = self.vector.matrix.coordinates(covariance[None])[0]
         return theta
 
     def of_parameters(self, coef, covariance, x_mean=None, intercept=None, sigma=None, correlation=None):
@@ -170,21 +154,15 @@ class RegressionCoordinates:
         theta, k = np.zeros((len(coef), self.n_params)), len(self.lines)
         z, matrix, mean, constant, residual, log_scale, mean_scale, correlations = self.pieces
         coef = coef.reshape(len(coef), k, self.n_features)
-        theta[:, matrix] = self.matrix.coordinates(covariance)
+        theta[:, np.r_[matrix, mean, mean_scale]] = self.vector.of_parameters(covariance, x_mean)
         if self.priors.learns_coef_scale:
             theta[:, log_scale] = np.column_stack([line.log_scale(coef[:, place], covariance)
                                                    for place, line in enumerate(self.lines)])
-        if mean_scale.stop > mean_scale.start:
-            size = np.sqrt(np.mean(x_mean**2, axis=1, keepdims=True) + MEAN_SCALE[0] ** 2 / 100)
-            theta[:, mean_scale] = np.log(size / MEAN_SCALE[0]) / MEAN_SCALE[1]
         # Residuals of zero give the conditional means, from which the residuals follow.
-        if self.has_intercept:
-            vector = self.expand(theta).vector
-            theta[:, mean] = (x_mean - vector.x_mean) * np.sqrt(vector.mean_precision)
         lines = self.expand(theta).lines
         theta[:, z] = np.column_stack([line.residuals(coef[:, place]) for place, line in enumerate(lines)])
         lines = self.expand(theta).lines
-        if self.has_intercept:
+        if self.vector.has_mean:
             found = np.column_stack([line.intercept for line in lines])
             theta[:, constant] = (intercept.reshape(found.shape) - found) * np.sqrt(lines[0].intercept_precision)
         if self.priors.sigma_scale is not None:
@@ -202,13 +180,13 @@ class LineCoordinates:
     def __init__(self, priors, reported, place, slope=1.0, centre=None, stretch=None, offset=None):
         self.priors, self.stretch, self.offset = priors, stretch, offset
         d = self.n_features = len(reported.mean) - reported.n_responses
-        response = _clip(reported.mean[place], reported.response_information)
+        response = clip_moments(reported.mean[place], reported.response_information)
         self.response = response / slope  # y
-        self.cross = _clip(reported.second[:d, place], reported.cross_information) / slope  # b
+        self.cross = clip_moments(reported.second[:d, place], reported.cross_information) / slope  # b
         self.centre = response if centre is None else centre  # mu
         self.cross_information = slope**2 * reported.cross_information  # c^2
         self.centre_information = slope**2 * reported.response_information
-        self.variance = _clip(reported.covariance[place, place], reported.cross_information)  # V
+        self.variance = clip_moments(reported.covariance[place, place], reported.cross_information)  # V
         self.line_information = 0.0
         if priors.sigma_scale is not None:
             self.variance_error = (priors.sigma_scale**-4.0 + reported.square_information) ** -0.5  # e
@@ -219,23 +197,3 @@ class LineCoordinates:
         """Return the most likely log s given coefficients and covariances of x."""
         explained = np.vecdot(coef, self.priors.explained_weight * matvec(covariance, coef) + self.priors.ridge * coef)
         return 0.5 * np.log((T_FREEDOM + explained / self.priors.coef_scale**2) / (T_FREEDOM + self.n_features))
-
-
-def _clip(moments, information):
-    """Return moments that are at most five standard errors outside [-1, 1], as those of forged reports may be."""
-    bound = 1 + 5 / np.sqrt(information) if information else 1.0
-    return np.clip(moments, -bound, bound)
-
-
-def pivot_order(covariance):
-    """Return the order of columns in which each has the largest remainder, given those before it."""
-    remainder = covariance.copy()
-    order: list[int] = []
-    for _ in range(len(covariance)):
-        free = np.diag(remainder).copy()
-        free[order] = -np.inf
-        pivot = int(np.argmax(free))
-        column = remainder[:, pivot].copy()
-        remainder -= np.outer(column, column) / column[pivot]
-        order.append(pivot)
-    return np.array(order)

@@ -8,8 +8,8 @@ import numpy as np
 from skldp.models._normal_tails import bend, bend_negative, unbend, unbend_negative
 
 T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
-# Prior of the scales: deviations from the common scale, and standard deviation of the logarithm of that scale.
-_SPREAD, _COMMON = 0.2, 0.3
+# Prior of the logarithms of scales: typical deviation from a common one, and standard deviation of that one.
+LEARNED_SCALES = 0.2, 0.3
 _TINY = 1e-30  # added to squared norms, so that ratios such as tanh(r) / r are defined at zero
 
 
@@ -64,6 +64,11 @@ class CovarianceCoordinates:
         self.n_params = scales.n_params + len(rows)
         self.sinh_power = np.arange(n_features) - 1.0  # j - 2 for j from 1
         self.cosh_power = n_features + 2 * eta - 2
+
+    def prior_deviations(self):
+        """Return the prior standard deviations of the logarithm of a variance, and of a correlation."""
+        # A correlation under LKJ is 2 b - 1 with b ~ Beta(a, a), a = eta - 1 + d / 2, of variance 1 / (2 a + 1).
+        return 2 * self.scales.prior_std, (self.cosh_power + 1) ** -0.5
 
     def expand(self, theta):
         """Return the covariance matrices at coordinates of shape (n_walkers, n_params): scales, then rows."""
@@ -141,6 +146,7 @@ class HalfNormalScales:
 
     def __init__(self, n_features, std):
         self.n_params, self.log_std = n_features, np.log(std)
+        self.prior_std = np.pi / np.sqrt(8)  # of the logarithm of a half-normal variable
 
     def expand(self, theta):
         """Return the log scales at coordinates of shape (n_walkers, n_params), with their log-prior and pull-back."""
@@ -175,25 +181,28 @@ class LearnedScales:
     r"""Logarithms of scales with a common size and a spread that are learned from the reports.
 
     Only the choice of coordinates depends on the estimates of the logarithms and on their inverse variance :math:`c^2`.
+    ``prior`` has the typical size a of deviations, and the standard deviation b of the common part.
 
     Notes
     -----
-    The mean of :math:`\log\tau_j` is normal around :math:`\log(R/2\sqrt d)` with standard deviation 0.3: records of
+    The mean of :math:`\log\tau_j` is normal around :math:`\log(R/2\sqrt d)` with standard deviation b: records of
     norm R have a mean variance of at most :math:`R^2/d`. The deviations :math:`\delta` from it are normal with standard
-    deviation 0.2 s, where :math:`1/s^2` is a chi square variable with three degrees of freedom, divided by three. So
+    deviation as, where :math:`1/s^2` is a chi square variable with three degrees of freedom, divided by three. So
     columns with similar scales inform each other, and others do not have to. The coordinates are :math:`\log s` and
     residuals z of both parts, as for the coefficients in :class:`RegressionCoordinates`:
 
-    .. math:: \delta = \frac{c^2\hat\delta}p + \frac{z - \bar z}{\sqrt p}, \qquad p = \frac1{(0.2s)^2} + c^2.
+    .. math:: \delta = \frac{c^2\hat\delta}p + \frac{z - \bar z}{\sqrt p}, \qquad p = \frac1{(as)^2} + c^2.
     """
 
-    def __init__(self, n_features, estimate, information):
-        d = n_features
+    def __init__(self, n_features, estimate, information, prior=LEARNED_SCALES):
+        d, (self.spread, self.common) = n_features, prior
         self.n_params = d + (d > 1)
         self.information = information  # c^2
         self.centre = np.log(0.5) - 0.5 * np.log(d)
         # Along the unit vector (1, ..., 1) / sqrt(d), in which a mean of variance v has the variance d v.
-        self.common_precision = 1 / (d * _COMMON**2) + information
+        self.common_precision = 1 / (d * self.common**2) + information
+        # The mean of 1 / chi^2 with three degrees of freedom is 1, so that of s^2 is 3.
+        self.prior_std = np.sqrt(self.common**2 + T_FREEDOM * self.spread**2 * (1 - 1 / d))
         common = np.mean(estimate) - self.centre
         self.common_mean = information * common / self.common_precision
         self.deviation = estimate - np.mean(estimate)
@@ -203,18 +212,18 @@ class LearnedScales:
         d, information = len(self.deviation), self.information
         z, log_spread = theta[:, :d], theta[:, d:] if d > 1 else np.zeros((len(theta), 1))
         common = self.common_mean + z.mean(axis=1, keepdims=True) / np.sqrt(self.common_precision)
-        prior_precision = np.exp(-2 * log_spread) / _SPREAD**2
+        prior_precision = np.exp(-2 * log_spread) / self.spread**2
         precision = prior_precision + information  # p
         mean = information * self.deviation / precision
         deviation = mean + (z - z.mean(axis=1, keepdims=True)) / np.sqrt(precision)
         distance = prior_precision[:, 0] * np.vecdot(deviation, deviation)
-        value = -0.5 * (common[:, 0] / _COMMON) ** 2 - 0.5 * distance
+        value = -0.5 * (common[:, 0] / self.common) ** 2 - 0.5 * distance
         value += 0.5 * (d - 1) * np.log(prior_precision / precision)[:, 0]
         value -= (T_FREEDOM * (log_spread + 0.5 * np.exp(-2 * log_spread)))[:, 0]
 
         def pull_back(by_log_scales):
             """Return the gradient with respect to the coordinates, prior included."""
-            by_common = by_log_scales.sum(axis=1, keepdims=True) - common / _COMMON**2
+            by_common = by_log_scales.sum(axis=1, keepdims=True) - common / self.common**2
             by_deviation = by_log_scales - by_log_scales.mean(axis=1, keepdims=True) - prior_precision * deviation
             by_z = by_common / (d * np.sqrt(self.common_precision)) + by_deviation / np.sqrt(precision)
             share = prior_precision / precision
@@ -229,8 +238,8 @@ class LearnedScales:
         d = len(self.deviation)
         common = log_scales.mean(axis=1, keepdims=True)
         deviation = log_scales - common
-        square = (T_FREEDOM + np.vecdot(deviation, deviation)[:, None] / _SPREAD**2) / (T_FREEDOM + d - 1)
-        precision = 1 / (square * _SPREAD**2) + self.information
+        square = (T_FREEDOM + np.vecdot(deviation, deviation)[:, None] / self.spread**2) / (T_FREEDOM + d - 1)
+        precision = 1 / (square * self.spread**2) + self.information
         z = (deviation - self.information * self.deviation / precision) * np.sqrt(precision)
         z = z + (common - self.centre - self.common_mean) * np.sqrt(self.common_precision)
         return np.concatenate([z, 0.5 * np.log(square)], axis=1)[:, :self.n_params]

@@ -11,16 +11,21 @@ from which the exact mean and covariance of s follow.
 """
 
 import copy
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from skldp.models.regression._covariance import matvec
-from skldp.models.regression._moment_likelihoods import LEAST_NOISE, weighted_moments
+from skldp.models.regression._label_noise import (
+    ROOT2,
+    identity_and_moments,
+    linear_cross,
+    linear_rest,
+    linear_square,
+)
+from skldp.models.regression._low_rank import moment_spread, woodbury
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE, above_floor, weighted_moments
 from skldp.models.regression._sigmoid import tanh_means
-
-ROOT2 = math.sqrt(2)
 
 
 class LabelMoments:
@@ -46,6 +51,12 @@ class LabelMoments:
     def second(self):
         """E x x'."""
         return self.covariance + self.x_mean[:, :, None] * self.x_mean[:, None, :]
+
+    def weighted(self, y_weight, intercept_weight):
+        """Return the same moments for reports with other weights."""
+        weighted = copy.copy(self)
+        weighted.y_weight, weighted.intercept_weight = y_weight, intercept_weight
+        return weighted
 
     def rotated(self, vectors, values):
         """Return the same moments in the eigenbasis of E x x', in which that matrix is diagonal."""
@@ -109,18 +120,21 @@ class LabelMomentLikelihood:
 
     Notes
     -----
-    :math:`\log p = -\frac N2D^TA^{-1}D - \frac12\log|A|`, with D the mean report minus its expectation and
-    :math:`A = \tau^2I + \mathrm{Cov}(s)`. In the eigenbasis of :math:`E xx^T`, with eigenvalues :math:`\lambda`, the
-    block of :math:`xx^T` in A is :math:`B = \mathrm{diag}(M) - 2nn^T`, where
-    :math:`M_{jk} = \tau^2 + 2\lambda_j\lambda_k` and :math:`n = \mathrm{svec}\,mm^T`. Only the Schur complement of the
-    other 2d + 1 entries is dense. This takes O(d^4) operations instead of O(d^6) for the full matrix.
+    :math:`\log p = -\frac N2D^TA^{-1}D - \frac12\log|A|`, with D the mean report minus its expectation. The
+    covariance of a report is that of ``MomentNoise``, with the exact :math:`\mathrm{Cov}(s)` of labelled records:
+    :math:`A = A_0 + GKG^T`, where G has the columns I and :math:`\Theta`, and none if the noise is isotropic. In the
+    eigenbasis of :math:`E xx^T`, with eigenvalues :math:`\lambda`, the block of :math:`xx^T` in :math:`A_0` is
+    :math:`B = \mathrm{diag}(M) - 2c_2nn^T`, where :math:`M_{jk} = c_0 + c_1(\lambda_j + \lambda_k) +
+    2c_2\lambda_j\lambda_k` and :math:`n = \mathrm{svec}\,mm^T`. Only the Schur complement of the other 2d + 1 entries
+    is dense. This takes O(d^4) operations instead of O(d^6) for the full matrix. Noisy constant entries are left out.
     """
 
     def __init__(self, protocol, tally):
         mechanism = protocol.randomizer
         self.n_reports = tally.n_reports
-        self.mean = mechanism.matrix(protocol.mean_moments(tally))
+        self.mean = protocol.mean_matrix(tally)
         self.y_weight, self.intercept_weight = mechanism.y_weight, mechanism.intercept_weight
+        self.law = above_floor(mechanism.noise)
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
         d = protocol.n_features
         above = np.triu_indices(d, 1)
@@ -150,32 +164,61 @@ class LabelMomentLikelihood:
 
     def log_likelihood(self, moments):
         """Return the log-likelihood up to a constant, with the covariance A at the parameters."""
+        moments = moments.weighted(self.y_weight, self.intercept_weight)
         square, rest = self.deviation(moments)
         values, vectors = np.linalg.eigh(moments.second())
         rotated = moments.rotated(vectors, values)
         transposed = vectors.swapaxes(1, 2)
         square = (transposed @ square @ vectors)[:, self.rows, self.columns] * self.isometry
         rest = self._rotate_rest(transposed, rest, moments.has_constant)
-        variances = self.noise + 2 * values[:, self.rows] * values[:, self.columns]  # M
-        mean_products = rotated.x_mean[:, self.rows] * rotated.x_mean[:, self.columns] * self.isometry  # n
+        law = self._law_at(moments)
+        gram, log_determinant = self._solve(law, rotated, values, square[:, :, None], rest[:, :, None])
+        quadratic = gram[:, 0, 0]
+        if not law.isotropic:
+            joint, log_low_rank = woodbury(gram[:, 1:, 1:], moment_spread(law))
+            quadratic = quadratic - np.vecdot(gram[:, 1:, 0], (joint @ gram[:, 1:, :1])[:, :, 0])
+            log_determinant = log_determinant + log_low_rank
+        # At extreme parameters labels are certain, and cancellation can make the complement indefinite.
+        return np.where(quadratic < 0, -np.inf, -0.5 * (self.n_reports * quadratic + log_determinant))
+
+    def _law_at(self, moments):
+        """Return the noise of a report of such records, with fields of shape (n, 1, 1) unless it is isotropic."""
+        square = np.trace(moments.second(), axis1=1, axis2=2) + self.y_weight**2 + self.intercept_weight**2
+        return self.law.within(square[:, None, None])
+
+    def _solve(self, law, moments, values, square, rest):
+        r"""Return :math:`Y^TA_0^{-1}Y` and :math:`\log|A_0|` in the eigenbasis, where Y has the deviation and G.
+
+        An indefinite covariance has the log-determinant infinity.
+        """
+        place = self.rows, self.columns
+        cross, complement = law.square * moments.cross_covariance(*place), law.square * moments.linear_covariance()
+        if not law.isotropic:
+            cross += law.linear * linear_cross(moments, *place)
+            complement += law.linear * linear_rest(moments)
+            square, rest = (np.concatenate(pair, axis=2)
+                            for pair in zip((square, rest), identity_and_moments(moments, *place)))
+        one, other = values[:, self.rows], values[:, self.columns]
+        linear, coefficient = (np.reshape(part, (-1, 1)) for part in (law.linear, law.square))
+        variances = law.constant + linear * (one + other) + 2 * coefficient * one * other  # M
+        mean_products = moments.x_mean[:, self.rows] * moments.x_mean[:, self.columns] * self.isometry  # n
         scaled_products = mean_products / variances
-        k = 1 - 2 * np.vecdot(mean_products, scaled_products)
-        cross = rotated.cross_covariance(self.rows, self.columns) * self.isometry[:, None]
-        columns = np.concatenate([square[:, :, None], cross], axis=2)  # Y = [D_1, A_12]
-        # B^-1 = (diag(M) - 2 n n')^-1 = diag(1/M) + 2/k (n/M)(n/M)' by the Sherman-Morrison formula
+        k = 1 - 2 * coefficient[:, 0] * np.vecdot(mean_products, scaled_products)
+        columns = np.concatenate([square, cross * self.isometry[:, None]], axis=2)  # [Y_1, A_12]
+        # B^-1 = (diag(M) - 2c nn')^-1 = diag(1/M) + 2c/k (n/M)(n/M)' by the Sherman-Morrison formula
         solved = columns / variances[:, :, None]
-        solved += (2 / k)[:, None, None] * scaled_products[:, :, None] * (scaled_products[:, None, :] @ columns)
-        reduced = columns.swapaxes(1, 2) @ solved  # Y' B^-1 Y
-        complement = rotated.linear_covariance() - reduced[:, 1:, 1:]  # A_22 - A_21 B^-1 A_12
+        solved += ((2 * coefficient[:, 0] / k)[:, None, None] * scaled_products[:, :, None]
+                   * (scaled_products[:, None, :] @ columns))
+        reduced = columns.swapaxes(1, 2) @ solved
+        n_columns = square.shape[2]
+        complement -= reduced[:, n_columns:, n_columns:]  # A_22 - A_21 B^-1 A_12
         order = np.arange(complement.shape[1])
-        complement[:, order, order] += self.noise
-        rest = rest - reduced[:, 1:, 0]  # D_2 - A_21 B^-1 D_1
-        quadratic = reduced[:, 0, 0] + np.vecdot(rest, np.linalg.solve(complement, rest[:, :, None])[:, :, 0])
+        complement[:, order, order] += law.constant
+        rest = rest - reduced[:, n_columns:, :n_columns]  # Y_2 - A_21 B^-1 Y_1
+        gram = reduced[:, :n_columns, :n_columns] + rest.swapaxes(1, 2) @ np.linalg.solve(complement, rest)
         sign, log_complement = np.linalg.slogdet(complement)
         log_determinant = np.log(variances).sum(axis=1) + np.log(k) + log_complement
-        # At extreme parameters labels are certain, and cancellation can make the complement indefinite.
-        indefinite = (sign <= 0) | (quadratic < 0)
-        return np.where(indefinite, -np.inf, -0.5 * (self.n_reports * quadratic + log_determinant))
+        return gram, np.where(sign > 0, log_determinant, np.inf)
 
     @staticmethod
     def _rotate_rest(transposed, rest, has_constant):
@@ -188,17 +231,26 @@ class LabelMomentLikelihood:
 
     def precision(self, moments):
         """Return the inverse of the full covariance A of a report, for the parameters of one walker."""
-        second, n = moments.second()[0], len(self.rows)
+        moments = moments.weighted(self.y_weight, self.intercept_weight)
+        law = self._law_at(moments)
+        second = moments.second()[0]
         j, k, m = self.rows, self.columns, moments.x_mean[0]
         mean_products = m[j] * m[k]
         square = second[np.ix_(j, j)] * second[np.ix_(k, k)] + second[np.ix_(j, k)] * second[np.ix_(k, j)]
         square -= 2 * np.outer(mean_products, mean_products)
-        cross = moments.cross_covariance(j, k)[0] * self.isometry[:, None]
-        full = np.empty((n + cross.shape[1], n + cross.shape[1]))
-        full[:n, :n] = square * np.outer(self.isometry, self.isometry)
-        full[:n, n:], full[n:, :n] = cross, cross.T
-        full[n:, n:] = moments.linear_covariance()[0]
-        return np.linalg.inv(full + self.noise * np.eye(len(full)))
+        coefficient, linear = np.reshape(law.square, 1)[0], np.reshape(law.linear, 1)[0]
+        square *= coefficient
+        cross, rest = coefficient * moments.cross_covariance(j, k)[0], coefficient * moments.linear_covariance()[0]
+        if not law.isotropic:
+            square += linear * linear_square(second, j, k)
+            cross += linear * linear_cross(moments, j, k)[0]
+            rest += linear * linear_rest(moments)[0]
+        cross *= self.isometry[:, None]
+        full = np.block([[square * np.outer(self.isometry, self.isometry), cross], [cross.T, rest]])
+        if not law.isotropic:
+            columns = np.concatenate(identity_and_moments(moments, j, k), axis=1)[0]
+            full += columns @ moment_spread(law)[0] @ columns.T
+        return np.linalg.inv(full + law.constant * np.eye(len(full)))
 
     def plug_in_value(self, moments, precision):
         """Return the log-likelihood with a fixed precision, and N times the precision times the deviation."""

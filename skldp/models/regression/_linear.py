@@ -33,13 +33,15 @@ class LinearModel(RegressionModel):
     Notes
     -----
     :math:`x \sim N(m, \Sigma)`, :math:`y = \alpha + \theta^Tx + N(0, \sigma^2)`, in units where x has norm 1 and y lies
-    in [-1, 1]. So :math:`v = (x, wy)` is Gaussian, and the likelihood is a function of its mean and its covariance
+    in [-1, 1]. So (x, y) is Gaussian, and the likelihood is a function of its mean and its covariance
 
-    .. math:: \Psi = \begin{pmatrix}\Sigma & w\Sigma\theta\\ w\theta^T\Sigma & w^2(\theta^T\Sigma\theta + \sigma^2)
-              \end{pmatrix}.
+    .. math:: \Psi = \begin{pmatrix}\Sigma & \Sigma\theta\\ \theta^T\Sigma & \theta^T\Sigma\theta + \sigma^2
+              \end{pmatrix},
+
+    in which a report multiplies y by its weight w.
 
     Without an intercept :math:`\alpha = 0` and :math:`m = 0`, and the matrix contains second moments. With k responses
-    :math:`y = \alpha + Bx + N(0, S)`, and the blocks are :math:`w\Sigma B^T` and :math:`w^2(B\Sigma B^T + S)`, where
+    :math:`y = \alpha + Bx + N(0, S)`, and the blocks are :math:`\Sigma B^T` and :math:`B\Sigma B^T + S`, where
     :math:`S_{ij} = \sigma_i\sigma_jC_{ij}` with the correlations C of the residuals.
 
     Examples
@@ -62,8 +64,8 @@ class LinearModel(RegressionModel):
         prior = check_regression_prior(prior)
         priors = [priors_in_public_units(prior, _DEFAULTS, protocol.n_features, units.x, y_unit)
                   for y_unit in np.atleast_1d(units.y).tolist()]
-        self.n_features, self.y_weight = protocol.n_features, protocol.y_weight
-        self.reported = ReportedMoments.pooled([part.reported(self.y_weight) for part in likelihoods], self.n_features,
+        self.n_features = protocol.n_features
+        self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], self.n_features,
                                                protocol.n_responses)
         # E xy - E x E y is Sigma theta, and E y is the line at the mean of x.
         coordinates = RegressionCoordinates(priors, protocol.has_intercept, self.reported)
@@ -82,46 +84,38 @@ class LinearModel(RegressionModel):
         lines = Lines(point)
         joint, mean = self._joint(lines), None
         if point.x_mean is not None:
-            mean = np.concatenate([point.x_mean, self.y_weight * lines.response], axis=1)
-        value = point.log_prior()
-        by_mean, by_joint = np.zeros(joint.shape[:2]), np.zeros_like(joint)
-        for part in self.likelihoods:
-            part_value, part_by_mean, part_by_joint = part.value_and_gradients(mean, joint, with_gradient)
-            value = value + part_value
-            if with_gradient:
-                by_mean = by_mean if part_by_mean is None else by_mean + part_by_mean
-                by_joint = by_joint + part_by_joint
-        return value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
+            mean = np.concatenate([point.x_mean, lines.response], axis=1)
+        value, by_mean, by_joint = self._likelihood(mean, joint, with_gradient)
+        return point.log_prior() + value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
 
     def _joint(self, lines):
-        """Return the covariance of (x, w y)."""
-        d, w = self.n_features, self.y_weight
+        """Return the covariance of (x, y)."""
+        d = self.n_features
         n, k = lines.coef.shape[:2]
         joint = np.empty((n, d + k, d + k))
         joint[:, :d, :d] = lines.covariance
-        joint[:, :d, d:] = w * lines.cov_xu
+        joint[:, :d, d:] = lines.cov_xu
         joint[:, d:, :d] = joint[:, :d, d:].swapaxes(1, 2)
-        joint[:, d:, d:] = w**2 * (lines.coef @ lines.cov_xu + lines.residual)
+        joint[:, d:, d:] = lines.coef @ lines.cov_xu + lines.residual
         return joint
 
     def _chain_rule(self, lines, by_mean, by_joint):
         r"""Return the gradient with respect to the coordinates.
 
-        The arguments are the derivatives q and G with respect to the mean and the covariance of (x, w y); let
-        :math:`g = wG_{xy}` and :math:`g_{yy} = w^2G_{yy}`.
+        The arguments are the derivatives q and G with respect to the mean and the covariance of (x, y).
         """
-        coef, d, w = lines.coef, self.n_features, self.y_weight
-        by_residual = w * w * by_joint[:, d:, d:]  # d S = g_yy
-        square_coef = coef.swapaxes(1, 2) @ by_residual  # B' g_yy
-        by_cov_xu = 2 * w * by_joint[:, :d, d:] + square_coef  # 2 g + B' g_yy
-        by_coef = (by_cov_xu + square_coef).swapaxes(1, 2) @ lines.covariance  # d B = 2 (g + B' g_yy)' Sigma
-        # d Sigma = G_xx + g B + B' g' + B' g_yy B, up to its antisymmetric part
+        coef, d = lines.coef, self.n_features
+        by_residual = by_joint[:, d:, d:]  # d S = G_yy
+        square_coef = coef.swapaxes(1, 2) @ by_residual  # B' G_yy
+        by_cov_xu = 2 * by_joint[:, :d, d:] + square_coef  # 2 G_xy + B' G_yy
+        by_coef = (by_cov_xu + square_coef).swapaxes(1, 2) @ lines.covariance  # d B = 2 (G_xy + B' G_yy)' Sigma
+        # d Sigma = G_xx + G_xy B + B' G_yx + B' G_yy B, up to its antisymmetric part
         by_covariance = by_joint[:, :d, :d] + by_cov_xu @ coef
         by_x_mean = by_response = None
         if lines.x_mean is not None:
-            by_response = w * by_mean[:, d:]  # d alpha = w q_y
-            by_coef += by_response[:, :, None] * lines.x_mean[:, None, :]  # d B += w q_y m'
-            by_x_mean = by_mean[:, :d] + (by_response[:, None, :] @ coef)[:, 0]  # d m = q_x + w B' q_y
+            by_response = by_mean[:, d:]  # d alpha = q_y
+            by_coef += by_response[:, :, None] * lines.x_mean[:, None, :]  # d B += q_y m'
+            by_x_mean = by_mean[:, :d] + (by_response[:, None, :] @ coef)[:, 0]  # d m = q_x + B' q_y
         return lines.gradient(by_coef, by_covariance, by_x_mean, by_response, by_residual)
 
 

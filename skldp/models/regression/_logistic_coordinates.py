@@ -7,8 +7,9 @@ from skldp.models.regression._coordinates import RegressionCoordinates
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._sigmoid import tanh_means
 from skldp.models.regression._stretch import Stretch
+from skldp.protocols._responses import Labels
 
-LOGISTIC_SCALES = DefaultScales(explained=1.25, coef=2.5, intercept=2.5)
+LOGISTIC_SCALES = DefaultScales(*Labels.typical)
 _ROUNDS = 20
 _MOST_EXPLAINED = 0.785  # of the largest variance of y, that of a line without error
 

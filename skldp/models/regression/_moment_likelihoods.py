@@ -1,8 +1,11 @@
 """Log-likelihoods of aggregated regression reports, as functions of the mean and covariance of the records."""
 
+import dataclasses
+
 import numpy as np
 
 from skldp.models.regression._covariance import matvec
+from skldp.models.regression._low_rank import LowRank
 from skldp.models.regression._reported import ReportedMoments
 
 # Variance floor for the noiseless case, as a share of the squared radius.
@@ -14,41 +17,51 @@ class MomentLikelihood:
 
     Notes
     -----
-    Records :math:`v = (x, w\eta) \sim N(\mu, \Psi)` are extended by the constant, :math:`\tilde v = (\kappa, v)`. With
-    :math:`\tilde m = (\kappa, \mu)`, :math:`\Theta = E\tilde v\tilde v^T = U\Lambda U^T`, :math:`D = \bar Z - \Theta`,
-    :math:`M_{ij} = \tau^2 + 2\lambda_i\lambda_j`, :math:`A^{-1}[X] = U((U^TXU)/M)U^T` (elementwise division),
-    :math:`P = A^{-1}[\tilde m\tilde m^T]`, :math:`k = 1 - 2\tilde m^TP\tilde m` and
+    Records :math:`v = (x, w\eta) \sim N(\mu, \Psi)` are extended by the constant, :math:`\tilde v = (\kappa, v)`,
+    with :math:`\tilde m = (\kappa, \mu)`, :math:`\Theta = E\tilde v\tilde v^T = U\Lambda U^T` and
+    :math:`D = \bar Z - \Theta`. The covariance of a report is that of ``MomentNoise``; in the eigenbasis and in svec
+    coordinates it is
+
+    .. math:: V = \mathrm{diag}(M) + GKG^T, \quad M_{ij} = c_0 + c_1(\lambda_i + \lambda_j) + 2c_2\lambda_i\lambda_j,
+
+    where the columns of G are the matrices :math:`\tilde m\tilde m^T`, I and :math:`\Lambda`, and K has the entry
+    :math:`-2c_2` and the block :math:`(g_0, g_1; g_1, c_2 - 1)`. Isotropic noise has the first column alone, and
+    without an intercept there is no first column. With P = G / M (elementwise division), the Frobenius product
+    :math:`\langle,\rangle`, :math:`S = \langle G, P\rangle`, :math:`J = (I + KS)^{-1}K` and
     :math:`h = \langle P, D\rangle`, the mean of N reports is approximately Gaussian with
 
-    .. math:: \log p = -\tfrac N2\left(\langle D, A^{-1}[D]\rangle + 2h^2/k\right)
-              - \tfrac12\left(\textstyle\sum_{i\le j}\log M_{ij} + \log k\right),
+    .. math:: \log p = -\tfrac N2\left(\langle D, D/M\rangle - h^TJh\right)
+              - \tfrac12\left(\textstyle\sum_{i\le j}\log M_{ij} + \log|I + KS|\right),
 
-    equal to the density with the full covariance :math:`\tau^2I + \mathrm{Cov}(\mathrm{svec}\,\tilde v\tilde v^T)`
-    up to a constant. Without a constant entry, :math:`\mu = 0` and the terms with P, h and k vanish.
+    equal to the density with the full covariance up to a constant. Let :math:`Q = V^{-1}D = D/M - P(Jh)` and
+    :math:`\omega = \frac12c_1 + c_2\lambda`, :math:`\Omega` its diagonal matrix. Since :math:`V^{-1}GK = PJ` and
+    :math:`KG^TQ = Jh`, the derivatives are, in the eigenbasis and with a subscript for a column,
 
-    With :math:`Q = A^{-1}[D] + (2h/k)P`, for which :math:`\tilde m^TQ\tilde m = h/k`, the derivatives are, in the
-    eigenbasis,
+    .. math:: \partial_\Theta = N\left((1 + (Jh)_\Lambda)Q + 2Q\Omega Q\right)
+              + 2\textstyle\sum_aP_a\Omega(PJ)_a - (PJ)_\Lambda
+              - \mathrm{diag}_i\left(\textstyle\sum_j\omega_j/M_{ij} + \omega_i/M_{ii}\right), \quad
+              \partial_{\tilde m} = 2\left(N(Jh)_mQ - (PJ)_m\right)\tilde m .
 
-    .. math:: \partial_\Theta = N(Q + 2Q\Lambda Q) - \tfrac4kP\Lambda P
-              - \mathrm{diag}_i\left(\textstyle\sum_j\lambda_j/M_{ij} + \lambda_i/M_{ii}\right), \quad
-              \partial_{\tilde m} = -4N(\tilde m^TQ\tilde m)Q\tilde m + \tfrac4kP\tilde m.
+    Where the model says that records are longer than they may be, the noise is that of scaled records
+    (``MomentNoise.within``), and the derivatives take the scale as constant.
     """
 
     def __init__(self, protocol, tally):
         mechanism = protocol.randomizer
         self.n_reports = tally.n_reports
-        self.mean = mechanism.matrix(protocol.mean_moments(tally))
+        self.mean = protocol.mean_matrix(tally)
         self.intercept_weight = mechanism.intercept_weight
+        self.law = above_floor(mechanism.noise)
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
-        self.n_responses = protocol.n_responses
+        self.n_responses, self.weights = protocol.n_responses, record_weights(protocol)
 
-    def reported(self, y_weight):
+    def reported(self):
         """Return the estimated moments of (x, y)."""
-        d, shift = len(self.mean) - 1, int(self.intercept_weight > 0)
+        d, shift = max(len(self.mean) - 1, 1), int(self.intercept_weight > 0)
         # Noise, and the spread of the records; svec multiplies what is off the diagonal by the root of two.
         information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
         mean = self.mean[0, 1:] / self.intercept_weight if shift else None
-        return weighted_moments(mean, self.mean[shift:, shift:], y_weight, information,
+        return weighted_moments(mean, self.mean[shift:, shift:], self.weights[-1], information,
                                 self.intercept_weight**2 * information, self.n_responses)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
@@ -57,62 +70,55 @@ class MomentLikelihood:
         The mean and its derivative are None without an intercept.
         """
         if mean is None:
-            return self._centred(covariance, with_gradients)
+            value, by_moments, _ = self._evaluate(None, covariance, with_gradients)
+            return value, None, by_moments
         extended = np.empty((len(mean), mean.shape[1] + 1))
         extended[:, 0], extended[:, 1:] = self.intercept_weight, mean
         moments = extended[:, :, None] * extended[:, None, :]
         moments[:, 1:, 1:] += covariance
-        value, by_moments, by_mean = self._extended(extended, moments, with_gradients)
+        value, by_moments, by_mean = self._evaluate(extended, moments, with_gradients)
         if not with_gradients:
             return value, None, None
         by_mean += 2 * matvec(by_moments, extended)  # Theta = Psi + m m', hence 2 G m with G the derivative of Theta
         return value, by_mean[:, 1:], by_moments[:, 1:, 1:]
 
-    def _spectrum(self, moments):
-        """Return eigenvalues and eigenvectors of the moments, and D and M in the eigenbasis."""
+    def _evaluate(self, mean, moments, with_gradients):
+        """Return the log-likelihood and its derivatives by the moments, and by the mean if there is one."""
         values, vectors = np.linalg.eigh(moments)
-        deviation = vectors.swapaxes(1, 2) @ self.mean @ vectors
+        back = vectors.swapaxes(1, 2)
+        deviation = back @ self.mean @ vectors
         deviation.reshape(len(values), -1)[:, ::values.shape[1] + 1] -= values
-        variances = values[:, :, None] * (2 * values)[:, None, :]
-        variances += self.noise
-        return values, vectors, deviation, variances
-
-    def _centred(self, moments, with_gradients):
-        values, vectors, deviation, variances = self._spectrum(moments)
-        q_matrix = deviation / variances  # Q = A^-1[D]
-        value = -0.5 * self.n_reports * _inner(deviation, q_matrix) - 0.5 * _log_determinant(variances)
+        rotated_mean = None if mean is None else matvec(back, mean)  # U'm
+        law = self.law.within(values.sum(axis=1))
+        linear = np.reshape(law.linear, (-1, 1))
+        slopes = linear / 2 + np.reshape(law.square, (-1, 1)) * values  # omega
+        variances = 2 * values[:, :, None] * slopes[:, None, :]
+        variances += (linear * values)[:, None, :] + law.constant
+        low_rank = LowRank(law, values, rotated_mean, variances)
+        inner, along = low_rank.along(deviation)
+        q_matrix = deviation / variances  # D / M, the first term of Q
+        value = -0.5 * self.n_reports * (_inner(deviation, q_matrix) - np.vecdot(inner, along))
+        value -= 0.5 * (_log_determinant(variances) + low_rank.log_determinant)
         if not with_gradients:
             return value, None, None
-        by_moments = q_matrix @ (values[:, :, None] * q_matrix)  # N (Q + 2 Q Lambda Q)
-        by_moments *= 2
-        by_moments += q_matrix
-        by_moments *= self.n_reports
-        _subtract_determinant(by_moments, values, variances)
-        return value, None, vectors @ by_moments @ vectors.swapaxes(1, 2)
+        q_matrix -= low_rank.combined(along[:, None])[:, 0]  # Q
+        by_moments, by_mean = self._gradients(q_matrix, along, slopes, variances, low_rank, rotated_mean)
+        return value, vectors @ by_moments @ back, None if mean is None else matvec(vectors, by_mean)
 
-    def _extended(self, mean, moments, with_gradients):
-        values, vectors, deviation, variances = self._spectrum(moments)
-        q_matrix = deviation / variances  # A^-1[D], the first term of Q
-        rotated_mean = matvec(vectors.swapaxes(1, 2), mean)  # U'm
-        outer = rotated_mean[:, :, None] * rotated_mean[:, None, :]
-        p_matrix = outer / variances  # P = A^-1[m m']
-        k = 1 - 2 * _inner(outer, p_matrix)
-        h = _inner(p_matrix, deviation)
-        value = -0.5 * self.n_reports * (_inner(deviation, q_matrix) + 2 * h**2 / k)
-        value -= 0.5 * (_log_determinant(variances) + np.log(k))
-        if not with_gradients:
-            return value, None, None
-        q_matrix += (2 * h / k)[:, None, None] * p_matrix  # Q = A^-1[D] + (2h/k) P
-        q_mean = matvec(q_matrix, rotated_mean)  # Q m
-        by_mean = -4 * self.n_reports * np.vecdot(rotated_mean, q_mean)[:, None] * q_mean  # -4N (m'Qm) Q m
-        by_mean += (4 / k)[:, None] * matvec(p_matrix, rotated_mean)  # 4/k P m
-        by_moments = q_matrix @ (values[:, :, None] * q_matrix)  # N (Q + 2 Q Lambda Q)
+    def _gradients(self, q_matrix, along, slopes, variances, low_rank, mean):
+        """Return the derivatives by the moments and by the mean, in the eigenbasis."""
+        by_moments = q_matrix @ (slopes[:, :, None] * q_matrix)
         by_moments *= 2
-        by_moments += q_matrix
+        by_moments += (1 + along[:, -1])[:, None, None] * q_matrix if low_rank.has_moments else q_matrix
         by_moments *= self.n_reports
-        by_moments -= (4 / k)[:, None, None] * (p_matrix @ (values[:, :, None] * p_matrix))  # 4/k P Lambda P
-        _subtract_determinant(by_moments, values, variances)
-        return value, vectors @ by_moments @ vectors.swapaxes(1, 2), matvec(vectors, by_mean)
+        joined = low_rank.combined(low_rank.joint)  # P J
+        by_moments += 2 * (low_rank.scaled @ (slopes[:, None, :, None] * joined)).sum(axis=1)
+        if low_rank.has_moments:
+            by_moments -= joined[:, -1]
+        _subtract_determinant(by_moments, slopes, variances)
+        if mean is None:
+            return by_moments, None
+        return by_moments, 2 * matvec(self.n_reports * along[:, :1, None] * q_matrix - joined[:, 0], mean)
 
 
 class RecordLikelihood:
@@ -130,14 +136,14 @@ class RecordLikelihood:
         self.n_reports = tally.n_reports
         self.first, self.second = products[0, 1:], products[1:, 1:]
         self.noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-        self.centred = not protocol.has_intercept
+        self.centred, self.weights = not protocol.has_intercept, record_weights(protocol)
 
-    def reported(self, y_weight):
+    def reported(self):
         """Return the estimated moments of (x, y)."""
         size = len(self.second)
         variance = self.noise + 1 / (4 * size)  # of an entry of a noisy record; that of a product is its square
-        return weighted_moments(None if self.centred else self.first, self.second - self.noise * np.eye(size), y_weight,
-                                self.n_reports / variance**2, self.n_reports / variance)
+        return weighted_moments(None if self.centred else self.first, self.second - self.noise * np.eye(size),
+                                self.weights[-1], self.n_reports / variance**2, self.n_reports / variance)
 
     def value_and_gradients(self, mean, covariance, with_gradients=True):
         """Return the log-likelihood and its derivatives with respect to mean and covariance of v, for every walker.
@@ -146,6 +152,16 @@ class RecordLikelihood:
         """
         return gaussian_value_and_gradients(self.n_reports, self.first, self.second, self.noise, mean=mean,
                                             covariance=covariance, with_gradients=with_gradients)
+
+
+def record_weights(protocol):
+    """Return the weights of the entries of (x, y) in a report."""
+    return np.append(np.ones(protocol.n_features), np.full(protocol.n_responses, protocol.y_weight))
+
+
+def above_floor(law):
+    """Return the covariance of a report with a variance of its noise that is not zero."""
+    return dataclasses.replace(law, constant=max(law.constant, LEAST_NOISE))
 
 
 def weighted_moments(mean, second, y_weight, information, mean_information, n_responses=1):

@@ -1,68 +1,9 @@
 """Parameters of a regression at given coordinates, with their prior and their gradient with respect to coordinates."""
 
-from typing import Any
-
 import numpy as np
 
 from skldp.models.regression._line import LinePoint
-
-# Learned scale of the means: its median, and the standard deviation of its logarithm.
-MEAN_SCALE = 0.05, np.log(10.0) / 2
-
-
-class VectorPoint:
-    """Mean and covariance of x at given coordinates, with their prior and their gradient.
-
-    Attributes
-    ----------
-    covariance : ndarray of shape (n_walkers, d, d)
-    x_mean : ndarray of shape (n_walkers, d) or None
-    values, vectors : ndarray of shape (n_walkers, d) and (n_walkers, d, d)
-        Eigenvalues and eigenvectors of the covariance.
-    """
-
-    def __init__(self, coordinates, matrix, mean, mean_scale):
-        self.coordinates = coordinates
-        self.matrix = coordinates.matrix.expand(matrix)
-        self.covariance = self.matrix.covariance
-        self.x_mean: Any = None
-        if coordinates.has_intercept:
-            self.mean_scale = mean_scale
-            scale = MEAN_SCALE[0] * np.exp(MEAN_SCALE[1] * mean_scale) if mean_scale.size else coordinates.mean_scale
-            self.mean_prior_precision = np.broadcast_to(scale, (len(matrix), 1)) ** -2.0
-            self.mean_precision = self.mean_prior_precision + coordinates.mean_information  # p
-            self.x_mean = coordinates.mean_information * coordinates.x_mean / self.mean_precision
-            self.x_mean = self.x_mean + mean / np.sqrt(self.mean_precision)
-        self.values, self.vectors = np.linalg.eigh(self.covariance)
-
-    def log_prior(self):
-        """Return the log-density of the prior with respect to the coordinates."""
-        value = self.matrix.log_prior()
-        if self.x_mean is None:
-            return value
-        prior_precision, precision = self.mean_prior_precision[:, 0], self.mean_precision[:, 0]
-        value += 0.5 * self.x_mean.shape[1] * np.log(prior_precision / precision)
-        value -= 0.5 * prior_precision * np.vecdot(self.x_mean, self.x_mean)
-        return value - 0.5 * np.vecdot(self.mean_scale, self.mean_scale)
-
-    def pull_back(self, by_covariance, by_mean):
-        """Return derivatives with respect to the coordinates of the covariance, the mean and its scale."""
-        by_matrix = self.matrix.pull_back(by_covariance)
-        if self.x_mean is None:
-            return by_matrix, None, None
-        by_mean = by_mean - self.mean_prior_precision * self.x_mean
-        by_scale = self._by_mean_scale(by_mean) if self.mean_scale.size else None
-        return by_matrix, by_mean / np.sqrt(self.mean_precision), by_scale
-
-    def _by_mean_scale(self, by_mean):
-        """Return the derivative with respect to the learned scale of the means."""
-        # d p = -2 / s^2 d log s, m = c^2 m / p + z / sqrt(p)
-        share = self.mean_prior_precision / self.mean_precision
-        coordinates = self.coordinates
-        slope = share * (self.x_mean + coordinates.mean_information * coordinates.x_mean / self.mean_precision)
-        by_log = np.vecdot(by_mean, slope) + share[:, 0] * self.x_mean.shape[1] - self.x_mean.shape[1]
-        by_log += self.mean_prior_precision[:, 0] * np.vecdot(self.x_mean, self.x_mean)
-        return MEAN_SCALE[1] * by_log[:, None] - self.mean_scale
+from skldp.models.regression._vector import VectorPoint
 
 
 class RegressionPoint:
@@ -82,7 +23,7 @@ class RegressionPoint:
 
     def __init__(self, coordinates, z, matrix, mean, constant, sigma, log_scale, mean_scale, correlation):
         k = len(coordinates.lines)
-        self.vector = VectorPoint(coordinates, matrix, mean, mean_scale)
+        self.vector = VectorPoint(coordinates.vector, matrix, mean, mean_scale)
         parts = zip(coordinates.lines, *(np.split(piece, k, axis=1) for piece in (z, constant, sigma, log_scale)))
         self.lines = [LinePoint(line, self.vector, *pieces) for line, *pieces in parts]
         self.covariance, self.x_mean = self.vector.covariance, self.vector.x_mean

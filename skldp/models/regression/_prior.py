@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from skldp._validation._parameters import check_choice, check_positive
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._coordinates import Priors
+from skldp.models.regression._covariance import LEARNED_SCALES
 
 _RIDGE = 0.01  # weight of the coefficients themselves in the prior on what the line explains
 _LKJ_ETA = 0.5
@@ -104,6 +105,7 @@ class DefaultScales:
     coef: float
     intercept: float
     sigma: float | None = None
+    learned_scales: tuple[float, float] = LEARNED_SCALES
 
 
 def check_regression_prior(prior):
@@ -130,6 +132,7 @@ def priors_in_public_units(prior, default, n_features, x_unit, y_unit=1.0):
         lkj_eta=_scale(prior.lkj_eta, "lkj_eta", 1.0, _LKJ_ETA),
         mean_scale=_scale(prior.mean_scale, "mean_scale", x_unit, None),
         sigma_scale=None if default.sigma is None else sigma,
+        learned_scales=default.learned_scales,
     )
 
 

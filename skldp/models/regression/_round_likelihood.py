@@ -220,6 +220,8 @@ class RoundLikelihood:
         pilot = self.frame.moved(lines)
         extended, mean, curvature, weight = self.reported_means.evaluate(x)
         counts, square = weight * curvature, np.vecdot(extended, extended)
+        if not square.any():  # without an intercept, if no eigenvalue of the covariance exceeds its error
+            square = np.ones(len(x))
         at = self.frame.predictors(self.origin, x)
         step = self.frame.predictors(pilot, x) - at
         deviation = _deviations(covariance, x, step.shape[1])
@@ -285,7 +287,7 @@ class RoundLikelihood:
         first, score, mean, second = int(kappa > 0), means.score - self.offset, np.zeros(d + q), np.eye(d + q)
         if kappa:
             score = score - np.outer(self.base, means.curvature[0] / kappa)
-        inverse = np.linalg.inv(self.secant)
+        inverse = np.linalg.inv(self.secant + _LEAST_WEIGHT * weight * np.eye(len(self.secant)))  # where no mean changes
         score = (inverse @ score.ravel()).reshape(score.shape)
         if kappa:
             mean = np.append(means.curvature[0, 1:] / (kappa * weight), score[:, 0] / kappa)

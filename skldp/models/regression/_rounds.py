@@ -12,12 +12,11 @@ from scipy.stats import qmc
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import RegressionCoordinates
-from skldp.models.regression._logistic_coordinates import LOGISTIC_SCALES
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
 from skldp.protocols._moment_protocol import LabelMomentProtocol
-from skldp.protocols._responses import Counts, Labels, labels_of
+from skldp.protocols._responses import labels_of
 from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
 
 __all__ = ["RoundModel"]
@@ -33,7 +32,6 @@ _N_NORMALS = 1024
 # Protocols of later rounds, by that of the first one.
 _LATER: dict[Any, Any] = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol,
                           CountRoundProtocol: CountRoundProtocol}
-_SCALES = {Labels: LOGISTIC_SCALES, Counts: DefaultScales(explained=0.75, coef=2.5, intercept=3.0)}
 
 
 class RoundModel(RegressionModel):
@@ -83,7 +81,7 @@ class RoundModel(RegressionModel):
                     for aggregate in rounds]
         self.n_features, self.has_intercept = first.n_features, first.has_intercept
         self.response = response_of(last)
-        self.priors = priors_in_public_units(check_regression_prior(prior), _SCALES[type(self.response)],
+        self.priors = priors_in_public_units(check_regression_prior(prior), DefaultScales(*self.response.typical),
                                              first.n_features, first.data_norm)
         self.frame, self.last = frame_of(last), by_round[-1]
         likelihoods = [part for parts in by_round for part in parts]
@@ -241,8 +239,10 @@ def _check_rounds(rounds):
                                     "LabelMomentProtocol) or of CountRoundProtocol; got "
                                     f"{[kind.__name__ for kind in kinds]}.")
     response = "bounds_y" if kinds[0] is CountRoundProtocol else "classes"
-    for name in ("n_features", "data_norm", response, "has_intercept"):
-        values = [getattr(protocol, name) for protocol in protocols]
+    same = {name: [getattr(protocol, name) for protocol in protocols]
+            for name in ("n_features", "data_norm", response, "has_intercept")}
+    same["response"] = [type(response_of(protocol)).__name__ for protocol in protocols]
+    for name, values in same.items():
         if values != values[:1] * len(values):
             raise InvalidParameterError(f"Rounds must ask for the same records, but {name} is {values}.")
     for protocol in protocols:

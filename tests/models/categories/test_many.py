@@ -29,8 +29,8 @@ def test_only_many_categories_are_approximated():
     assert [model.likelihood for model in models] == ["exact", "marginals"]
 
 
-@pytest.mark.parametrize("mechanism", ["block", "subset", "rr"])
-def test_marginals_agree_with_chains(mechanism, monkeypatch):
+@pytest.mark.parametrize("mechanism, mean, rms", [("block", 0.15, 0.2), ("subset", 0.04, 0.05), ("rr", 0.04, 0.05)])
+def test_marginals_agree_with_chains(mechanism, mean, rms, monkeypatch):
     """On categories few enough for chains; the means differ little in posterior deviations."""
     aggregate = aggregate_of(150, 20_000, mechanism)
     chains = sample(histogram_model(aggregate), seed=0)
@@ -40,9 +40,10 @@ def test_marginals_agree_with_chains(mechanism, monkeypatch):
     np.testing.assert_allclose(fast.draws["frequencies"].sum(axis=2), 1.0, rtol=1e-9)
     std = chains.std()["frequencies"]
     difference = np.abs(fast.mean()["frequencies"] - chains.mean()["frequencies"]) / std
-    # Exact likelihoods know more of a category than its own count does, most where one category dominates.
-    assert difference.mean() < 0.2 and np.sqrt(np.mean(difference**2)) < 0.3
-    assert 0.9 < np.median(fast.std()["frequencies"] / std) < 1.15
+    # The exact likelihood of block designs knows more of a category than its own count does. The others are those of
+    # the counts, and the means of chains have errors of 0.02 to 0.03.
+    assert difference.mean() < mean and np.sqrt(np.mean(difference**2)) < rms
+    assert 0.95 < np.median(fast.std()["frequencies"] / std) < 1.05
 
 
 def test_marginals_without_noise_are_those_of_the_dirichlet_posterior():

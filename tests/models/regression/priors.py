@@ -26,6 +26,8 @@ class Prior:
         Parameter of LKJ.
     norm : float
         Bound R on the norm of x.
+    spread, common : float
+        Typical deviation of the logarithms of the scales of x, and standard deviation of the common one.
     """
 
     coef_scale: float
@@ -36,6 +38,8 @@ class Prior:
     mean_scale: float | None = None
     eta: float = 0.5
     norm: float = 1.0
+    spread: float = 0.2
+    common: float = 0.3
 
     def precision(self, covariance):
         """Return the matrix K."""
@@ -70,10 +74,10 @@ class Prior:
         d = len(logs)
         if self.covariance_scale is not None:
             return (stats.halfnorm(scale=self.covariance_scale).logpdf(np.exp(logs)) + logs).sum()
-        value = stats.norm(np.log(self.norm / 2 / np.sqrt(d)), 0.3).logpdf(logs.mean())
+        value = stats.norm(np.log(self.norm / 2 / np.sqrt(d)), self.common).logpdf(logs.mean())
         if d > 1:
             deviations = linalg.helmert(d) @ logs  # orthonormal contrasts
-            value += stats.norm(0, 0.2 * np.exp(log_spread)).logpdf(deviations).sum()
+            value += stats.norm(0, self.spread * np.exp(log_spread)).logpdf(deviations).sum()
             value += log_density_of_log_scale(log_spread)
         return value
 
@@ -85,7 +89,9 @@ class Prior:
     def log_scales_of(self, params, theta):
         """Return log s, log s_m and the logarithm of the spread, which are coordinates if they are learned."""
         k, d = _n_responses(params), params["coef"].shape[-1]
-        n = theta.shape[1] - k * (k - 1) // 2  # correlations of residuals are last
+        n = theta.shape[1]
+        if "residual_correlation" in params:
+            n -= k * (k - 1) // 2  # they are last
         scale, mean_scale, spread = self.learned(params)
         log_scale, log_mean_scale = np.zeros((len(theta), k)), np.full(len(theta), np.log(self.mean_scale or 1.0))
         if scale:

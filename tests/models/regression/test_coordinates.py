@@ -7,10 +7,11 @@ from scipy import linalg, optimize, special, stats
 from skldp import RegressionPrior
 from skldp.models import LinearModel, LogisticMomentModel, LogisticRecordModel
 from skldp.models.regression._base import RegressionModel, Units
-from skldp.models.regression._coordinates import Priors, RegressionCoordinates, pivot_order
+from skldp.models.regression._coordinates import Priors, RegressionCoordinates
 from skldp.models.regression._logistic_coordinates import logistic_coordinates
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._stretch import Stretch
+from skldp.models.regression._vector import pivot_order
 from skldp.protocols import LabelMomentProtocol, LabelRecordProtocol, MomentProtocol, RecordProtocol
 from tests.models.regression.priors import Prior, differences
 from tests.models.regression.test_covariance import covariance_of, half_normal_log_scales_of, log_scales_of
@@ -94,7 +95,7 @@ def by_definition(probe, prior, theta, slope=1.0, centre=None, stretch=None, off
         logs = half_normal_log_scales_of(logs, prior.covariance_scale)
     covariance = covariance_of(np.exp(logs), rows, pivot_order(reported.covariance[:-1, :-1]))
     mean, target = None, reported.second[:-1, -1] / slope
-    if probe.coordinates.has_intercept:
+    if probe.coordinates.vector.has_mean:
         standard_deviation = prior.mean_scale or 0.05 * np.exp(0.5 * np.log(10) * rest[-1])
         precision = standard_deviation**-2.0 + reported.mean_information
         mean = reported.mean_information * reported.mean[:-1] / precision + rest[:d] / np.sqrt(precision)

@@ -15,7 +15,7 @@ from skldp.protocols import Aggregate, MomentProtocol, RecordProtocol
 from skldp.protocols._tallies import Tally
 from tests.models.regression.priors import Prior, differences
 
-KINDS = ["sphere", "gaussian", "inputs"]
+KINDS = ["sphere", "axis", "gaussian", "inputs"]
 PRIOR = Prior(0.25, sigma_scale=0.5)
 
 
@@ -87,24 +87,55 @@ def extended(point, protocol):
         mean = np.append(protocol.intercept_weight, mean)
         covariance = np.pad(covariance, ((1, 0), (1, 0)))
         order, diagonal = order + 1, [(i + 1, i + 1) for i, _ in diagonal]
+    if protocol.mechanism == "axis":
+        diagonal = [(i, i) for i in range(order)]  # the constant entry is sent, too
     return mean, covariance, diagonal + list(itertools.combinations(range(order), 2))
+
+
+def in_svec(matrices, places):
+    """Entries of symmetric matrices at places, those off the diagonal times the root of two."""
+    rows, columns = np.transpose(places)
+    return matrices[..., rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
+
+
+def report_law(point, protocol):
+    """Mean and covariance of one decoded report of a normal record, and its places."""
+    mean, covariance, places = extended(point, protocol)
+    expected, svec_cov = svec_moments(mean, covariance, places)
+    if protocol.mechanism == "axis":
+        return expected, axis_covariance(
+            protocol.randomizer.noise, covariance + np.outer(mean, mean), places, svec_cov), places
+    return expected, svec_cov + max(protocol.randomizer.noise_variance, 1e-9) * np.eye(len(places)), places
+
+
+def axis_covariance(noise, second, places, svec_cov):
+    """Covariance of a decoded report of axes: MomentNoise applied to each of the basis matrices of svec."""
+    basis = np.zeros((len(places), len(second), len(second)))
+    for matrix, (i, j) in zip(basis, places):
+        matrix[i, j] += 0.5 if i == j else np.sqrt(0.5)
+        matrix[j, i] += 0.5 if i == j else 0.0
+        matrix[j, i] = matrix[i, j]
+    identity, theta = in_svec(np.eye(len(second)), places), in_svec(second, places)
+    linear = in_svec(second @ basis + basis @ second, places)
+    mixed = np.outer(identity, theta)
+    return (max(noise.constant, 1e-9) * np.eye(len(places)) + noise.linear * linear + noise.square * svec_cov
+            + noise.identity * np.outer(identity, identity) + noise.mixed * (mixed + mixed.T)
+            + (noise.square - 1) * np.outer(theta, theta))
 
 
 def brute_force(point, aggregate):
     """Log-likelihood of an aggregate of moments, by an ordinary Gaussian density."""
     value = 0.0
     for protocol, tally in aggregate.parts.items():
-        mean, covariance, places = extended(point, protocol)
-        expected, svec_cov = svec_moments(mean, covariance, places)
-        svec_cov += max(protocol.randomizer.noise_variance, 1e-9) * np.eye(len(places))
-        found = protocol.randomizer.decode((tally.sums / tally.n_reports).astype(float)[None])[0]
+        expected, svec_cov, places = report_law(point, protocol)
+        found = in_svec(protocol.mean_matrix(tally), places)
         value += stats.multivariate_normal(expected, svec_cov / tally.n_reports).logpdf(found)
     return value
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian", "axis"])
 def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept, d):
     aggregate = sum(aggregate_of(mechanism, d, intercept, n, epsilon=epsilon, y_weight=0.6)
                     for epsilon, n in ((1.0, 300), (8.0, 500)))
@@ -124,7 +155,7 @@ def responses_aggregate(mechanism, d, k, intercept, n=400, **options):
 
 @pytest.mark.parametrize("d, k", [(1, 2), (3, 2), (2, 3)])
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian", "axis"])
 def test_moment_density_of_several_responses_is_the_full_gaussian_with_its_prior(mechanism, intercept, d, k):
     aggregate = sum(responses_aggregate(mechanism, d, k, intercept, n, epsilon=epsilon, y_weight=0.5)
                     for epsilon, n in ((1.0, 300), (8.0, 500)))
@@ -173,7 +204,7 @@ def test_moment_density_without_noise_is_accurate(intercept, d):
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian", "axis"])
 def test_moments_of_reports_by_simulation(mechanism, intercept, d):
     """Decoded reports of Gaussian records have the mean and covariance that the likelihood uses."""
     protocol = protocol_of(mechanism, d, intercept, epsilon=20.0, data_norm=1.0)
@@ -185,10 +216,10 @@ def test_moments_of_reports_by_simulation(mechanism, intercept, d):
     X = rng.multivariate_normal(point.mean, point.covariance, size=n)
     y = point.intercept + X @ point.coef + rng.normal(scale=abs(point.sigma), size=n)
     assert np.linalg.norm(X, axis=1).max() < 1 and np.abs(y).max() < 1, "nothing is clipped"
-    sent = protocol.randomizer.decode(protocol._randomize(X, y, 0))
-    mean, covariance, places = extended(point, protocol)
-    expected, svec_cov = svec_moments(mean, covariance, places)
-    svec_cov += protocol.randomizer.noise_variance * np.eye(len(places))
+    expected, svec_cov, places = report_law(point, protocol)
+    reports, mechanism = protocol._randomize(X, y, 0), protocol.randomizer
+    axes = protocol.mechanism == "axis"
+    sent = in_svec(mechanism.axis.decode(reports) if axes else mechanism.matrix(mechanism.decode(reports)), places)
     error = np.sqrt(np.diag(svec_cov) / n)
     assert np.abs((sent.mean(axis=0) - expected) / error).max() < 4.5
     deviation = (sent - expected) / np.sqrt(np.diag(svec_cov))
@@ -298,13 +329,15 @@ def test_initial_point_has_finite_density_for_arbitrary_reports(kind, intercept,
     """Uses random well-formed reports, whose decoded moments belong to no distribution."""
     for epsilon in (0.1, 20.0, np.inf):
         protocol = protocol_of(kind, d, intercept, epsilon=epsilon)
-        shape = (protocol.width,) if kind != "inputs" else (protocol.width + 1, protocol.width + 1)
+        side = protocol.width + (kind == "inputs")
+        shape = (side, side) if kind in ("axis", "inputs") else (side,)
         for seed in range(20):
             rng = np.random.default_rng(seed)
             size = int(10 ** rng.uniform(0, 12))
             sums = rng.integers(-size, size + 1, size=shape)
-            sums = sums if kind != "inputs" else sums + sums.T
-            model = LinearModel(Aggregate({protocol: Tally(int(rng.integers(1, 1000)), sums.astype(object))}))
+            sums = sums if sums.ndim == 1 else sums + sums.T
+            sums = sums.astype(np.int64 if kind == "axis" else object)
+            model = LinearModel(Aggregate({protocol: Tally(int(rng.integers(1, 1000)), sums)}))
             start = model.initial()
             assert start.shape == (model.n_params,) and np.isfinite(start).all()
             assert np.isfinite(model.log_density(start[None])).all()

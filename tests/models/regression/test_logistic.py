@@ -24,8 +24,9 @@ from skldp.protocols import Aggregate, LabelMomentProtocol, LabelRecordProtocol
 from skldp.protocols._tallies import RecordTally, Tally
 from skldp.sampling._density import GuardedModel, quiet
 from tests.models.regression.priors import Prior, differences
+from tests.models.regression.test_linear import axis_covariance
 
-KINDS = ["sphere", "gaussian", "inputs"]
+KINDS = ["sphere", "axis", "gaussian", "inputs"]
 PRIOR = Prior(1.25, intercept=(0.0, 2.5))
 with_and_without = pytest.mark.parametrize("intercept", [True, False])
 
@@ -253,20 +254,49 @@ def test_moments_do_not_depend_on_the_coordinates_of_x():
 
 # ---- Density of the statistics
 
+def report_law(point, protocol):
+    """Mean and covariance of one decoded report."""
+    mean, covariance = report_moments(point, protocol)
+    mechanism = protocol.randomizer
+    if protocol.mechanism == "axis":
+        places = list(zip(*mechanism.places))
+        return mean, axis_covariance(mechanism.noise, mechanism.matrix(mean), places, covariance)
+    return mean, covariance + max(mechanism.noise_variance, 1e-9) * np.eye(len(mean))
+
+
+@with_and_without
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_covariance_of_axis_reports_by_simulation(intercept, epsilon):
+    """Clients draw records and reports; nothing is clipped."""
+    protocol, point = protocol_of("axis", 2, intercept, epsilon=epsilon), a_point(2, intercept, size=0.1)
+    point.mean, point.covariance = 0.2 * point.mean, 0.5 * point.covariance
+    rng, n = np.random.default_rng(0), 300_000
+    x = rng.multivariate_normal(point.mean, point.covariance, size=n)
+    y = (rng.random(n) < expit(point.intercept + x @ point.coef)).astype(int)
+    assert np.linalg.norm(x, axis=1).max() < 1
+    sent = protocol.randomizer.decode(protocol._randomize(x, y, 0))
+    mean, covariance = report_law(point, protocol)
+    size = np.sqrt(np.diag(covariance))
+    deviation = (sent - mean) / size
+    assert np.abs(deviation.mean(axis=0)).max() < 4.5 / np.sqrt(n)
+    for i, j in itertools.combinations_with_replacement(range(len(mean)), 2):
+        product = deviation[:, i] * deviation[:, j]
+        assert abs(product.mean() - covariance[i, j] / (size[i] * size[j])) < 5 * product.std() / np.sqrt(n)
+
+
 def brute_force(point, aggregate):
     """Log-likelihood of an aggregate of moments, by an ordinary Gaussian density."""
     value = 0.0
     for protocol, tally in aggregate.parts.items():
-        mean, covariance = report_moments(point, protocol)
-        covariance += max(protocol.randomizer.noise_variance, 1e-9) * np.eye(len(mean))
-        found = protocol.randomizer.decode((tally.sums / tally.n_reports).astype(float)[None])[0]
+        mean, covariance = report_law(point, protocol)
+        found = protocol.mean_moments(tally)
         value += stats.multivariate_normal(mean, covariance / tally.n_reports).logpdf(found)
     return value
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @with_and_without
-@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian", "axis"])
 def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept, d):
     aggregate = sum(aggregate_of(mechanism, d, intercept, n, epsilon=epsilon, y_weight=0.6)
                     for epsilon, n in ((1.0, 300), (8.0, 500)))
@@ -278,8 +308,9 @@ def test_moment_density_is_the_full_gaussian_with_its_prior(mechanism, intercept
 
 @pytest.mark.parametrize("d", [1, 2, 4])
 @with_and_without
-def test_moment_density_is_the_gaussian_with_the_full_precision(intercept, d):
-    aggregate = aggregate_of("sphere", d, intercept, epsilon=20.0)
+@pytest.mark.parametrize("mechanism", ["sphere", "axis"])
+def test_moment_density_is_the_gaussian_with_the_full_precision(mechanism, intercept, d):
+    aggregate = aggregate_of(mechanism, d, intercept, epsilon=20.0)
     model = LogisticMomentModel(aggregate)
     part, theta = model.likelihoods[0], points(model, 6)
     found, expected = [], []
@@ -601,7 +632,9 @@ def test_initial_point_has_finite_density_for_arbitrary_reports(kind, intercept,
             tally = RecordTally(n, rows.astype(protocol.randomizer.report_dtype))
         else:
             size = int(10 ** rng.uniform(0, 12))
-            tally = Tally(n, rng.integers(-size, size + 1, size=protocol.width).astype(object))
+            shape = (protocol.width,) * (2 if kind == "axis" else 1)
+            sums = rng.integers(-size, size + 1, size=shape)
+            tally = Tally(n, sums.astype(object) if sums.ndim == 1 else sums + sums.T)
         model = model_of(Aggregate({protocol: tally}), kind, intercept)
         for part in (model, model.approximation):
             start = part.initial()
