@@ -39,12 +39,7 @@ MUTANT_FITS = {"sphere": N_FITS, "axis": N_FITS, "gaussian": N_FITS, "inputs": 2
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
     """Set a moderate scale of the intercept, which is no user parameter; large intercepts give one label only."""
-<<<<<<< HEAD
     monkeypatch.setattr(coordinates, "LOGISTIC_SCALES", replace(coordinates.LOGISTIC_SCALES, intercept=INTERCEPT_SCALE))
-=======
-    scales = replace(coordinates.LOGISTIC_SCALES, intercept=INTERCEPT_SCALE)
-    monkeypatch.setattr(coordinates, "LOGISTIC_SCALES", scales)
->>>>>>> axis
 
 
 def draw_truth(rng, d, n_clients, intercept):
