@@ -277,8 +277,8 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
                 f"{type(aggregate.protocol).__name__}. Use the estimator and the parameters that the reports were "
                 "made for."
             )
-        # Fields that this estimator leaves at "auto" are taken from the protocol of each cohort.
-        chosen = {name for name, value in expected._automatic.items() if getattr(self, name, value) != value}
+        # Other fields that depend on the cohort are taken from its protocol.
+        chosen = self._chosen(expected)
         for found in aggregate.parts:
             name = differing_field(expected, found, chosen)
             if name is not None:
@@ -287,6 +287,10 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
                     f"{type(self).__name__} has {getattr(expected, name)!r}. Set the parameters that the reports were "
                     "made with."
                 )
+
+    def _chosen(self, protocol):
+        """Return the fields that cohorts may differ in, and that are not left at "auto" in this estimator."""
+        return {name for name, value in protocol._automatic.items() if getattr(self, name, value) != value}
 
     def sample_posterior(self, n_samples: int = 1000, random_state: Any = None) -> dict[str, np.ndarray]:
         """Draw parameters from the posterior.

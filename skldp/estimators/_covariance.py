@@ -9,7 +9,7 @@ from sklearn.covariance import EmpiricalCovariance
 from skldp.analysis._planning import plan_covariance
 from skldp.analysis._regression_checks import covariance_information, warn_about_covariance
 from skldp.estimators._base import BaseLDPEstimator
-from skldp.estimators._mechanisms import COVARIANCE_CONSTANT, Moments, check_mechanism
+from skldp.estimators._mechanisms import Moments, check_mechanism
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._covariance_model import CovarianceModel
 from skldp.protocols._moment_protocol import CovarianceProtocol
@@ -26,10 +26,13 @@ class BaseLDPCovariance(BaseLDPEstimator):
             raise InvalidParameterError(f"{type(self).__name__} needs moments of records: mechanism={self.mechanism!r} "
                                         'reports noisy records. Choose "auto", "sphere", "axis", "gaussian" or '
                                         "Moments(...).")
-        options = mechanism._options(not self.assume_centered, COVARIANCE_CONSTANT)
+        options = mechanism._options(not self.assume_centered)
         del options["y_weight"]  # there is no response
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
                                   n_features=1 if n_features is None else n_features, **options)
+
+    def _chosen(self, protocol):
+        return check_mechanism(self.mechanism)._chosen()
 
     def _models(self, aggregate):
         return [CovarianceModel(aggregate, self.prior, self._mean_name)]

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array
 
 from skldp._validation._parameters import plain_number
 from skldp.analysis._planning import plan_coefficient
-from skldp.estimators._mechanisms import LINEAR_CONSTANT, Records, check_mechanism
+from skldp.estimators._mechanisms import Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._linear import LinearModel
@@ -152,8 +152,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
             "n_features": 1 if n_features is None else n_features}
         if isinstance(mechanism, Records):
             return RecordProtocol(centred=bool(self.fit_intercept), y_weight=1.0, **domain)
-        options = mechanism._options(self.fit_intercept, LINEAR_CONSTANT, domain["n_features"], n_pairs(bounds_y))
-        return MomentProtocol(**options, **domain)
+        return MomentProtocol(**mechanism._options(self.fit_intercept, n_pairs(bounds_y)), **domain)
 
     def _bounds(self, n_responses):
         """Return the bounds of each response: as given, or one pair for all of a known number of responses."""

@@ -4,13 +4,12 @@ import math
 
 from sklearn.base import BaseEstimator
 
-from skldp._validation._parameters import check_choice, check_fraction, check_positive
+from skldp._validation._parameters import check_choice, check_fraction, check_positive, is_auto
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
-from skldp.protocols._moment_choice import axis_constant
 
 _KINDS = {"auto": "sphere", "sphere": "sphere", "axis": "axis", "gaussian": "gaussian"}
-_CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism suggests, by the number of features
+SCORE_CONSTANT = 0.3  # weight of the constant in score and curvature
 _VECTORS = {"axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
 
 
@@ -48,14 +47,25 @@ class Moments(BaseEstimator):
         self.y_weight = y_weight
         self.intercept_weight = intercept_weight
 
-    def _options(self, fit_intercept, default_constant, n_features, n_responses=1):
+    def _chosen(self):
+        """Return the fields of a protocol that are not left at "auto"."""
+        fields = {"mechanism": self.kind, "y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
+        return {name for name, value in fields.items() if not is_auto(value)}
+
+    def _options(self, fit_intercept, n_responses=1):
         """Return the fields of a protocol of moments."""
-        mechanism = check_choice(self.kind, "kind", _KINDS)
-        suggested = _CONSTANTS.get(mechanism, lambda n_features: default_constant)(n_features)
-        constant = _weight(self.intercept_weight, "intercept_weight", suggested)
-        return {"mechanism": mechanism,
+        return {"mechanism": check_choice(self.kind, "kind", _KINDS),
                 "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
-                "intercept_weight": constant if fit_intercept else 0.0}
+                "intercept_weight": self._constant("auto") if fit_intercept else 0.0}
+
+    def _score_options(self, fit_intercept):
+        """Return the fields of a protocol of score and curvature, which are no products of a record."""
+        mechanism = check_choice(self.kind, "kind", _KINDS)
+        return {"mechanism": vector_mechanism(mechanism),
+                "intercept_weight": self._constant(SCORE_CONSTANT) if fit_intercept else 0.0}
+
+    def _constant(self, default):
+        return _weight(self.intercept_weight, "intercept_weight", default)
 
 
 class Records(BaseEstimator):
@@ -84,6 +94,10 @@ class Records(BaseEstimator):
     def __init__(self, *, budget_split: float = 0.5, link: str = "quadrature") -> None:
         self.budget_split = budget_split
         self.link = link
+
+    def _chosen(self):
+        """Return the fields of a protocol in which cohorts might differ: none."""
+        return set()
 
     def _validated(self):
         """Check the parameters and return self."""
@@ -125,9 +139,4 @@ def vector_mechanism(mechanism):
 
 
 def _weight(value, name, default):
-    return default if isinstance(value, str) and value == "auto" else check_positive(value, name)
-
-
-LINEAR_CONSTANT = math.sqrt(0.5)
-LOGISTIC_CONSTANT = 0.3
-COVARIANCE_CONSTANT = 0.5
+    return default if is_auto(value) else check_positive(value, name)

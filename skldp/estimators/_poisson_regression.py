@@ -9,7 +9,7 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_array, column_or_1d
 
 from skldp._validation._parameters import plain_number
-from skldp.estimators._mechanisms import LOGISTIC_CONSTANT, Records, check_mechanism, vector_mechanism
+from skldp.estimators._mechanisms import Records, check_mechanism
 from skldp.estimators._round_regression import BaseLDPRoundRegression
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols._round_protocol import CountRoundProtocol
@@ -39,7 +39,8 @@ class LDPBayesPoissonRegression(RegressorMixin, BaseLDPRoundRegression):
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`. A warm start is used with one round only.
     n_rounds : "auto" or int, default="auto"
-        Number of rounds of :meth:`fit`, on disjoint groups of clients, as in :class:`LDPBayesLogisticRegression`.
+        Number of rounds of :meth:`fit`, on disjoint groups of clients, as in :class:`LDPBayesLogisticRegression`. One
+        round is right for normal records only, and the reports cannot show whether they are normal.
 
     Attributes
     ----------
@@ -127,12 +128,9 @@ class LDPBayesPoissonRegression(RegressorMixin, BaseLDPRoundRegression):
         if isinstance(mechanism, Records):
             raise InvalidParameterError('Counts are collected as score and curvature, not as noisy records. Use '
                                         'mechanism="auto".')
-        n_features = 1 if n_features is None else n_features
-        options = mechanism._options(self.fit_intercept, LOGISTIC_CONSTANT, n_features)
         return CountRoundProtocol(
             epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm, bounds_y=self.bounds_y,
-            n_features=n_features, mechanism=vector_mechanism(options["mechanism"]),
-            intercept_weight=options["intercept_weight"])
+            n_features=1 if n_features is None else n_features, **mechanism._score_options(self.fit_intercept))
 
     def _describe(self, posterior, models, *rounds):
         found = super()._describe(posterior, models, *rounds)

@@ -80,8 +80,8 @@ class Axis(DirectionMechanism):
     *Height.* For u uniform on the sphere z is uniform too, so the variance of an entry off the diagonal is
     :math:`\rho^4(\beta^{-2} - 1)/(D(D + 2))`: the best t maximises :math:`\beta`, or :math:`a = E\,T^2`. Since
     :math:`\partial_ta \propto a - t`, it is the fixed point :math:`t = E\,T^2`. For records with unequal entries
-    another t would be better, by about 1 % of the variance at most for two features or more, up to epsilon 8
-    (``benchmarks/table_axis.py``).
+    another t would be better, by less than 0.1 % of the variance for typical records of five features or more, up to
+    epsilon 8 (``benchmarks/table_axis.py``).
 
     *Privacy in floats* is that of :class:`Sphere`: the report is :math:`\mathrm{rint}(sz + n)` with :math:`s = 2^{11}`
     and the dither n, and the level comes from an integer threshold. The half of the sphere is a random bit, and

@@ -23,7 +23,8 @@ class Aggregate:
     Parameters
     ----------
     parts : dict of Protocol to Tally
-        The sums. Protocols may differ only in their budget, and in the window or subset size that depends on it.
+        The sums. Protocols may differ only in their budget, in the window or subset size that depends on it, and, for
+        moments, in mechanism and weights.
     n_rejected : int, default=0
         Number of reports that were left out as impossible.
     batches : Batches or None, default=None
@@ -123,7 +124,7 @@ class Aggregate:
         Parameters
         ----------
         other : Aggregate
-            Sums under the same protocols, or under protocols that differ only in their budget.
+            Sums under the same protocols, or under protocols that differ as those of ``parts`` may.
         allow_repeats : bool, default=False
             Whether a batch of reports may be in both aggregates. Its clients are then counted twice.
 
@@ -134,7 +135,7 @@ class Aggregate:
         Raises
         ------
         InvalidReportError
-            When the protocols differ in more than their budget, when a batch is in both, or when there are too many
+            When the protocols differ in more than that, when a batch is in both, or when there are too many
             reports to be added exactly.
 
         Examples
@@ -235,12 +236,11 @@ def _check_alike(one, other):
 def differing_field(one, other, chosen=()):
     """Name of the first field that shows two protocols to belong to different collections; None if there is none.
 
-    The budget and the fields whose default depends on it may differ, except those in ``chosen``.
+    The budget, the fields whose default depends on it, and those that belong to a cohort may differ, except those in
+    ``chosen``.
     """
     if type(one) is not type(other):
         return "kind"
-    ignored = {*BUDGET_FIELDS, *one._automatic} - set(chosen)
-    for field in dataclasses.fields(one):
-        if field.name not in ignored and getattr(one, field.name) != getattr(other, field.name):
-            return field.name
-    return None
+    ignored = {*BUDGET_FIELDS, *one._automatic, *one._of_cohort} - set(chosen)
+    names = [*(field.name for field in dataclasses.fields(one) if field.name not in ignored), *one._common]
+    return next((name for name in names if getattr(one, name) != getattr(other, name)), None)

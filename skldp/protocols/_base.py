@@ -47,6 +47,9 @@ class Protocol(Counted, ABC):
 
     # Fields whose default depends on the budget, with the value that stands for the default.
     _automatic: ClassVar[dict[str, Any]] = {}
+    # Other fields in which cohorts of one collection may differ, and properties in which they may not.
+    _of_cohort: ClassVar[frozenset[str]] = frozenset()
+    _common: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

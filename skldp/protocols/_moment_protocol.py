@@ -3,16 +3,18 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skldp._validation._parameters import check_choice
+from skldp._validation._parameters import check_choice, is_auto
+from skldp.protocols._moment_choice import axis_constant
 from skldp.protocols._moment_reports import MECHANISMS
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
 DEFAULT_WEIGHT = math.sqrt(0.5)
+_CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism suggests, by the number of features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +22,19 @@ class _Moments(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
-    intercept_weight: float = DEFAULT_WEIGHT
+    intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
     _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
+    # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
+    _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
+    _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
+    _automatic: ClassVar[dict[str, Any]] = {"intercept_weight": "auto"}
+    _constant: ClassVar[float] = DEFAULT_WEIGHT
 
     def _check_moments(self):
+        if is_auto(self.intercept_weight):
+            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
+            object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
         for name in ("epsilon", "delta", *self._weights):
             object.__setattr__(self, name, getattr(randomizer, name))
@@ -32,7 +42,7 @@ class _Moments(RegressionProtocol):
     @property
     def has_intercept(self) -> bool:
         """Whether the report has moments with a constant, which an intercept needs."""
-        return self.intercept_weight > 0
+        return self.randomizer.intercept_weight > 0
 
     @cached_property
     def _reports(self):
@@ -96,7 +106,8 @@ class MomentProtocol(BoundedProtocol, _Moments):
         How the moments are randomised; see :class:`skldp.mechanisms.AxisMoments` for the axis.
     y_weight, intercept_weight : float, default=sqrt(1/2)
         Weights of each response and of the constant, relative to x, which has length 1 at most. A larger weight means
-        less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant.
+        less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant, and
+        "auto" is :func:`axis_constant` for axes, otherwise :math:`\sqrt{1/2}`, or 0.3 for labels.
     n_features : int, default=1
         Length of x.
     schema : tuple or None, default=None
@@ -143,6 +154,7 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
 
     y_weight: float = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = True
+    _constant: ClassVar[float] = 0.3
 
     def __post_init__(self):
         self._check_domain()
@@ -174,9 +186,11 @@ class CovarianceProtocol(_Moments):
     (2, 6)
     """
 
-    intercept_weight: float = 0.5
+    intercept_weight: float | str = 0.5
     y_weight: ClassVar[float] = 1.0  # of no response
     _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
+    _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
+    _constant: ClassVar[float] = 0.5
 
     def __post_init__(self):
         self._check_vector()

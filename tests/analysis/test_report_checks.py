@@ -43,6 +43,7 @@ TINY = {
 }
 VECTORS = {
     "moments, sphere": MomentProtocol(n_features=2),
+    "moments, axis": MomentProtocol(n_features=2, mechanism="axis", epsilon=3.0),
     "moments, gaussian": MomentProtocol(n_features=2, mechanism="gaussian"),
     "covariance, sphere": CovarianceProtocol(n_features=2),
     "covariance, gaussian": CovarianceProtocol(n_features=2, mechanism="gaussian"),

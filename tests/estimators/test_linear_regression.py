@@ -24,9 +24,11 @@ CENTRED = Y - INTERCEPT
 FEW, FEW_Y = X[:1500], Y[:1500]  # for what does not depend on the number of clients
 CASES = {
     "sphere": {},
+    "axis": {"mechanism": "axis"},
     "gaussian": {"mechanism": "gaussian"},
     "inputs": {"mechanism": "records"},
     "sphere without intercept": {"fit_intercept": False},
+    "axis without intercept": {"mechanism": "axis", "fit_intercept": False},
     "gaussian without intercept": {"mechanism": "gaussian", "fit_intercept": False},
     "inputs without intercept": {"mechanism": "records", "fit_intercept": False},
 }
@@ -99,7 +101,7 @@ def test_posterior_covers_the_truth_and_has_diagnostics(case):
 def test_budget_and_counts_of_a_fit(case):
     model = regression(case, epsilon=2.0, delta=1e-7).fit(FEW, FEW_Y)
     assert (model.epsilon_, model.n_reports_, model.n_rejected_) == (2.0, 1500, 0)
-    assert model.delta_ == (0.0 if case.startswith("sphere") else 1e-7)
+    assert model.delta_ == (0.0 if case.startswith(("sphere", "axis")) else 1e-7)
     assert isinstance(model.protocol_, RecordProtocol if case.startswith("inputs") else MomentProtocol)
     assert model.protocol_ == model.protocol(2)
     assert model.protocol_.has_intercept == ("without" not in case)
@@ -356,6 +358,25 @@ def test_hostile_reports_are_refused_or_dropped(case):
         model.fit_reports(np.zeros((4, 1), dtype=int))
 
 
+def test_cohorts_with_other_mechanisms_and_weights_are_one_posterior():
+    """Epsilon 0.5 on the sphere and 4 by axes: narrower than either, and around the truth."""
+    low, high = regression(epsilon=0.5), regression("axis", epsilon=4.0)
+    parts = low.aggregate(low.privatize(X[:9000], Y[:9000])), high.aggregate(high.privatize(X[9000:], Y[9000:]))
+    assert {part.protocol.mechanism for part in parts} == {"sphere", "axis"}
+    assert parts[0].protocol.intercept_weight != parts[1].protocol.intercept_weight
+    model = regression().fit_reports(parts[0] + parts[1])
+    alone = [regression().fit_reports(part) for part in parts]
+    assert all(model.coef_std_.max() < one.coef_std_.max() for one in alone)
+    assert (np.abs(model.coef_ - COEF) < 4 * model.coef_std_).all()
+    read = Aggregate.from_json((parts[0] + parts[1]).to_json())
+    assert (regression().fit_reports(read).coef_ == model.coef_).all()
+    with pytest.raises(InvalidReportError, match="mechanism is 'sphere' there"):
+        regression("axis").fit_reports(parts[0] + parts[1])
+    without = regression("axis without intercept")
+    with pytest.raises(InvalidReportError, match="has_intercept is True in one"):
+        parts[0] + without.aggregate(without.privatize(FEW, FEW_Y))
+
+
 def test_reports_of_another_collection_are_refused():
     other = regression("inputs").aggregate(regression("inputs").privatize(X[:10], Y[:10]))
     with pytest.raises(TypeError, match="MomentProtocol"):
@@ -387,7 +408,7 @@ def test_without_reports_the_posterior_is_the_prior(case):
     ({"bounds_y": None}, "bounds_y must be given"), ({"bounds_y": (1, -1)}, "bounds_y"),
     ({"bounds_y": (0, np.inf)}, "bounds_y"), ({"bounds_y": 3.0}, "pair"), ({"bounds_y": (1, 1)}, "bounds_y"),
     ({"mechanism": "everything"}, '"records", or an object'), ({"coef": "t"}, "coef must be one of"),
-    ({"mechanism": "laplace"}, '"sphere", "gaussian"'), ({"mechanism": None}, "mechanism"),
+    ({"mechanism": "laplace"}, '"sphere", "axis", "gaussian"'), ({"mechanism": None}, "mechanism"),
     ({"prior": "wide"}, "prior must be"),
     ({"coef_scale": 0}, "coef_scale"), ({"coef_scale": -1.0}, "coef_scale"),
     ({"coef_scale": "wide"}, "coef_scale"),

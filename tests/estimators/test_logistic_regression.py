@@ -496,7 +496,7 @@ def test_reports_of_another_collection_are_refused():
     ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"mechanism": "records", "delta": 1.5}, "delta"),
     ({"data_norm": None}, "data_norm must be given"), ({"data_norm": 0.0}, "data_norm"), ({"data_norm": -1}, "data_no"),
     ({"mechanism": "everything"}, '"records", or an object'), ({"coef": "t"}, "coef must be one of"),
-    ({"mechanism": "laplace"}, '"sphere", "gaussian"'), ({"mechanism": None}, "mechanism"),
+    ({"mechanism": "laplace"}, '"sphere", "axis", "gaussian"'), ({"mechanism": None}, "mechanism"),
     ({"prior": "wide"}, "prior must be"),
     ({"mechanism": "records", "budget_split": 0}, "budget_split"),
     ({"mechanism": "records", "budget_split": 1}, "budget_split"),

@@ -210,7 +210,7 @@ def _regression_cases():
     for constant in (True, False):
         weight = {} if constant else {"intercept_weight": 0.0}
         note = "" if constant else ", no intercept"
-        for kind in ("sphere", "gaussian", "records"):
+        for kind in ("sphere", "axis", "gaussian", "records"):
             def linear(n_clients, unit=1.0, kind=kind, constant=constant, weight=weight):
                 def protocol_of(unit):
                     domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}

@@ -102,12 +102,23 @@ class Case:
     def others(self):
         """Protocols of other collections that differ in one field, by that field."""
         comparable = {one.name for one in fields(self.kind)} - BUDGET - set(self.protocol._automatic)
+        comparable -= self.protocol._of_cohort
+        return self._differing(comparable)
+
+    @cached_property
+    def cohorts(self):
+        """Protocols that differ in one field that belongs to a cohort, by that field."""
+        return self._differing(set(self.protocol._of_cohort))
+
+    def _differing(self, comparable):
         if self.kind is CategoryProtocol:
             comparable.discard("n_features")  # which cannot change without the categories
         if self.kind in ROUNDS:
             comparable.discard("n_features")  # which cannot change without the model
             if not self.protocol.has_intercept:
                 comparable.discard("centre")  # which is zero
+        if self.kind is RoundProtocol and len(self.protocol.classes) > 2:
+            comparable.discard("link")  # some links are for two labels
         comparable -= {name for name in comparable if isinstance(getattr(self.protocol, name), str)
                        and len(choices(self.kind, name)) == 1}
         made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}
@@ -239,14 +250,13 @@ NOISY = list(CASES)
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
-                       "randomised response of rows", "sphere moments", "axis moments", "gaussian moments",
-                       "sphere label moments", "axis label moments",
+                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
                        "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
-                       "counts", "gaussian counts of one feature")}
+                       "counts", "gaussian counts of one feature", "axis moments", "axis label moments")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in (SampledValueProtocol, PairProtocol)]
 

@@ -5,9 +5,10 @@ import pytest
 from scipy.special import ndtri
 
 from skldp import MCMC, LDPBayesLinearRegression
+from skldp.models.regression._moment_likelihoods import MomentLikelihood
 from skldp.sampling import sample
 from tests.flat import build
-from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, p_values
+from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, halved, p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
               pytest.mark.filterwarnings("ignore::skldp.exceptions.StatisticalWarning")]
@@ -23,6 +24,8 @@ LARGEST_INTERCEPT, LARGEST_SCALE = 0.3, 0.3
 CASES = {
     "sphere": (1, 2000, {"epsilon": 20.0}),
     "sphere, two features without intercept": (2, 2000, {"epsilon": 20.0, "fit_intercept": False}),
+    "axis": (1, 20_000, {"epsilon": 4.0, "mechanism": "axis"}),
+    "axis, two features without intercept": (2, 20_000, {"epsilon": 4.0, "mechanism": "axis", "fit_intercept": False}),
     "gaussian": (1, 20_000, {"epsilon": 20.0, "mechanism": "gaussian", "y_weight": 0.5**0.5}),
     "inputs": (1, 2000, {"epsilon": 20.0, "mechanism": "records"}),
 }
@@ -170,10 +173,12 @@ def half_the_noise(model):
     """Return a wrong model, with half the noise variance."""
     for likelihood in model.likelihoods:
         likelihood.noise /= 2
+        if isinstance(likelihood, MomentLikelihood):
+            likelihood.law = halved(likelihood.law)
     return model
 
 
-@pytest.mark.parametrize("case", ["sphere", "gaussian", "inputs"])
+@pytest.mark.parametrize("case", ["sphere", "axis", "gaussian", "inputs"])
 def test_a_likelihood_with_half_the_noise_is_detected(case):
     assert worst_p_value(scores_of(case, N_FITS, half_the_noise)) < LEVEL
 

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from skldp.analysis.report_checks._bounds import log_choose
+from skldp.mechanisms._directions import DirectionMechanism
 from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._gaussian_moments import GaussianMoments
-from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.privacy._noise import gaussian_slack, laplace_slack
 
@@ -107,7 +107,7 @@ def log_largest_unary(mechanism):
 
 def log_largest_vector(mechanism):
     """Logarithm of the largest probability of a noisy vector."""
-    if isinstance(mechanism, Sphere):
+    if isinstance(mechanism, DirectionMechanism):
         return _log_largest_direction(mechanism)
     if isinstance(mechanism, Gaussian):
         entries = np.full(mechanism.n_features, _log_largest_entry(mechanism.scale, mechanism.clamp[1], BALL_RADIUS))
@@ -124,7 +124,7 @@ def _log_largest_entry(scale, clamp, largest):
 
 
 def _log_largest_direction(mechanism):
-    r"""Logarithm of a bound on the probability of one report of the sphere mechanism.
+    r"""Logarithm of a bound on the probability of one report of a mechanism of directions.
 
     The density on the sphere is at most :math:`p/q_c`. Given the point :math:`\zeta` the report is z with probability
     :math:`\prod_jg(z_j - s\zeta_j)`, where :math:`g(t) = \int_{t-1/2}^{t+1/2}\frac12e^{-|u|}du` has the integral 1
@@ -138,7 +138,7 @@ def _log_largest_direction(mechanism):
     m = mechanism.dimension
     level = math.log(mechanism.near_probability / mechanism.cap_mass)
     shape = 1.5 * math.log(m) + float(gammaln(m / 2)) - m / 2 * math.log(math.pi) + math.log(-math.expm1(-0.5))
-    return min(level + shape - (m - 1) * math.log(RESOLUTION) + 1e-6, 0.0)
+    return min(level + shape - (m - 1) * math.log(mechanism.resolution) + 1e-6, 0.0)
 
 
 def clamp_probability(mechanism):

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from skldp.analysis.report_checks._axes import mean_products_finding
 from skldp.analysis.report_checks._bounds import (
     Finding,
     at_least,
@@ -16,6 +17,9 @@ from skldp.analysis.report_checks._bounds import (
 )
 from skldp.analysis.report_checks._equal import equal_findings, multiplicities
 from skldp.analysis.report_checks._laws import clamp_probability, log_largest_vector
+from skldp.mechanisms._axis import Axis
+from skldp.mechanisms._axis_moments import AxisMoments
+from skldp.mechanisms._directions import DirectionMechanism
 from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._gaussian_moments import MOMENT_RADIUS
@@ -28,7 +32,8 @@ from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._tallies import RecordTally
 
 _BLOCK_ROWS = 1 << 14
-_NOISY_PARTS: dict = {LabelledRecord: attrgetter("vector"), SphereMoments: attrgetter("sphere")}
+_NOISY_PARTS: dict = {LabelledRecord: attrgetter("vector"), SphereMoments: attrgetter("sphere"),
+                      AxisMoments: attrgetter("axis")}
 _ROUNDING = 0.5 + 1e-3  # largest rounding error of an entry, including the float error of the noise
 _DITHER_EXPONENT = 30.0  # the dither's mean exceeds its margin with a probability of at most e^-30
 
@@ -42,17 +47,27 @@ def noise_mechanism(protocol):
 
 def vector_findings(protocol, tally, rows):
     """Run every test of noisy vectors."""
-    findings = [mean_finding(protocol, _mean_report(protocol, tally), tally.n_reports)]
+    findings = [_mean_finding_of(protocol, tally)]
     if rows is None:
         return findings
     log_largest, mechanism, vectors = 0.0, noise_mechanism(protocol), rows
     if isinstance(protocol, LabelRecordProtocol):
         vectors, log_largest = rows[:, :-1], math.log(protocol.randomizer.label.near_probability)
         findings.append(label_finding(protocol, rows[:, -1]))
-    if not isinstance(mechanism, Sphere):
+    if not isinstance(mechanism, DirectionMechanism):
         findings += scatter_findings(protocol, vectors)
     log_largest += log_largest_vector(mechanism)
     return equal_findings(multiplicities(rows), tally.n_reports, log_largest, math.inf) + findings
+
+
+def _mean_finding_of(protocol, tally):
+    """Test of the mean of the reports, or of their products."""
+    mechanism, n = noise_mechanism(protocol), tally.n_reports
+    if not isinstance(mechanism, Axis):
+        return mean_finding(protocol, _mean_report(protocol, tally), n)
+    rounding = 2 * mechanism.norm**2 * _code_error(mechanism.dimension)
+    outside = _outside(protocol, protocol.mean_moments(tally)) - rounding
+    return mean_products_finding(mechanism, tally.sums / (n * mechanism.resolution**2), n, outside)
 
 
 def _mean_report(protocol, tally):
