@@ -152,8 +152,8 @@ class LaplaceApproximation(BaseEstimator):
     *Many parameters.* With more than 1,000, those of about 43 features, the Hessian would take minutes and describe the
     posterior badly. The draws are then those of six short chains, 144 in all after 16 steps of warm-up, from the normal
     distribution with the mode and the curvature of each parameter. They are not checked for convergence. With 20
-    features, forced to this route, the median standard deviation of a coefficient was 0.72 to 1.11 of that of long
-    chains in 60 fits, and 0.31 to 0.90 by the Hessian (``benchmarks/bench_scale.py``).
+    features, forced to this route, the median standard deviation of a coefficient was 0.72 to 1.07 of that of long
+    chains in 40 fits, and 0.31 to 0.90 by the Hessian (``tests/sampling/test_large.py`` checks a few of them).
 
     Examples
     --------
