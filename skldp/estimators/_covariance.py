@@ -31,6 +31,9 @@ class BaseLDPCovariance(BaseLDPEstimator):
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
                                   n_features=1 if n_features is None else n_features, **options)
 
+    def _chosen(self, protocol):
+        return check_mechanism(self.mechanism)._chosen()
+
     def _models(self, aggregate):
         return [CovarianceModel(aggregate, self.prior, self._mean_name)]
 

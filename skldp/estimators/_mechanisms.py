@@ -4,7 +4,7 @@ import math
 
 from sklearn.base import BaseEstimator
 
-from skldp._validation._parameters import check_choice, check_fraction, check_positive
+from skldp._validation._parameters import check_choice, check_fraction, check_positive, is_auto
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
 
@@ -50,7 +50,7 @@ class Moments(BaseEstimator):
     def _chosen(self):
         """Return the fields of a protocol that are not left at "auto"."""
         fields = {"mechanism": self.kind, "y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
-        return {name for name, value in fields.items() if not _is_auto(value)}
+        return {name for name, value in fields.items() if not is_auto(value)}
 
     def _options(self, fit_intercept, n_responses=1):
         """Return the fields of a protocol of moments."""
@@ -138,9 +138,5 @@ def vector_mechanism(mechanism):
     return _VECTORS.get(mechanism, mechanism)
 
 
-def _is_auto(value):
-    return isinstance(value, str) and value == "auto"
-
-
 def _weight(value, name, default):
-    return default if _is_auto(value) else check_positive(value, name)
+    return default if is_auto(value) else check_positive(value, name)

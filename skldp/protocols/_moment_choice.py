@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from skldp._validation._limits import MAX_ENTRIES
 from skldp.mechanisms._axis_moments import AxisMoments
 from skldp.mechanisms._moments import MomentMechanism, SphereMoments
 
@@ -33,7 +34,8 @@ def moment_risk(mechanism: MomentMechanism) -> float:
     :math:`E\,y^2 = \frac14` (1 for labels), of which the line :math:`\theta` explains a quarter. To first order the
     error of :math:`b^T\hat\theta` is :math:`l^TRr` for a report R, with :math:`l = S^{-1}b` in the entries of x and
     :math:`r = (0, -\theta, 1/w)`, and that of the intercept is the same with :math:`1/\kappa` in the first entry of l.
-    Their variances are exact. Every direction b counts like one that is orthogonal to :math:`\theta`.
+    Their variances are exact. Every direction b counts like one that is orthogonal to :math:`\theta`. Without responses
+    it is the variance of an entry of x with x.
 
     Examples
     --------
@@ -43,6 +45,8 @@ def moment_risk(mechanism: MomentMechanism) -> float:
     >>> round(moment_risk(axis) / moment_risk(sphere), 2)
     0.4
     """
+    if not mechanism.n_responses:
+        return mechanism.noise_variance
     d, w, kappa = mechanism.n_features, mechanism.y_weight, mechanism.intercept_weight
     constant, square, spread = int(kappa > 0), 1.0 if mechanism.labelled else 0.25, _MEAN_SQUARE / d
     line = np.zeros(d)
@@ -91,7 +95,8 @@ def moment_mechanism(**options) -> str:
     -------
     str
         "axis" if its risk is at most 0.8 of that of the sphere, whose noise is the same for all records, or at most 1.3
-        of it where a report of the sphere has more than 500 integers; "sphere" otherwise, and without noise.
+        of it where a report of the sphere has more than 500 integers, or if the sphere cannot take so many features;
+        "sphere" otherwise, and without noise.
 
     Examples
     --------
@@ -101,8 +106,11 @@ def moment_mechanism(**options) -> str:
     >>> moment_mechanism(epsilon=0.5, n_features=100)
     'axis'
     """
-    sphere = SphereMoments(**options)
-    if not sphere.private:
+    axis = AxisMoments(**options)
+    if axis.n_moments > MAX_ENTRIES:
+        return "axis"
+    if not axis.private:
         return "sphere"
-    ratio = moment_risk(AxisMoments(**options)) / moment_risk(sphere)
+    sphere = SphereMoments(**options)
+    ratio = moment_risk(axis) / moment_risk(sphere)
     return "axis" if ratio <= (_WORTH if sphere.width > _LONG_REPORT else _LEAST_GAIN) else "sphere"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skldp._validation._parameters import check_choice
+from skldp._validation._parameters import check_choice, is_auto
 from skldp.protocols._moment_choice import axis_constant
 from skldp.protocols._moment_reports import MECHANISMS
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
@@ -32,7 +32,7 @@ class _Moments(RegressionProtocol):
     _constant: ClassVar[float] = DEFAULT_WEIGHT
 
     def _check_moments(self):
-        if isinstance(self.intercept_weight, str) and self.intercept_weight == "auto":
+        if is_auto(self.intercept_weight):
             suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client

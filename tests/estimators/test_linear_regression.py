@@ -377,6 +377,17 @@ def test_cohorts_with_other_mechanisms_and_weights_are_one_posterior():
         parts[0] + without.aggregate(without.privatize(FEW, FEW_Y))
 
 
+@pytest.mark.parametrize("case", ["sphere", "axis"])
+def test_personal_budgets_of_one_fit(case):
+    """Half of the clients at epsilon 0.5 and half at 4; those at 4 alone know nearly as much."""
+    budgets = np.where(np.arange(len(X)) % 2, 4.0, 0.5)
+    model = regression(case).fit(X, Y, sample_epsilon=budgets)
+    assert {part.epsilon for part in model.aggregate_.parts} == {0.5, 4.0}
+    assert (np.abs(model.coef_ - COEF) < 4 * model.coef_std_).all()
+    high = regression(case, epsilon=4.0).fit(X[budgets > 1], Y[budgets > 1])
+    assert (model.coef_std_ < 1.1 * high.coef_std_).all()
+
+
 def test_reports_of_another_collection_are_refused():
     other = regression("inputs").aggregate(regression("inputs").privatize(X[:10], Y[:10]))
     with pytest.raises(TypeError, match="MomentProtocol"):

@@ -250,14 +250,13 @@ NOISY = list(CASES)
 CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options, "epsilon": math.inf},
                                         CASES[name].keep_rows)
           for name in ("square wave", "laplace of two columns", "gaussian", "subset", "unary encoding, rows kept",
-                       "randomised response of rows", "sphere moments", "axis moments", "gaussian moments",
-                       "sphere label moments", "axis label moments",
+                       "randomised response of rows", "sphere moments", "gaussian moments", "sphere label moments",
                        "gaussian label moments without constant", "records", "labelled records", "logistic gradients",
                        "softmax gradients on the sphere", "squared gradients on the sphere", "one square wave of three",
                        "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
-                       "counts", "gaussian counts of one feature")}
+                       "counts", "gaussian counts of one feature", "axis moments", "axis label moments")}
 PLAIN = [name for name in CASES if name not in NOISY]
 WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in (SampledValueProtocol, PairProtocol)]
 
