@@ -148,7 +148,7 @@ def test_counts_that_are_all_alike_have_finite_results(y):
     ({"epsilon": 0}, "epsilon must be positive"), ({"epsilon": 21.0}, "above 20"), ({"data_norm": None}, "data_norm"),
     ({"bounds_y": (1, 20)}, r"bounds_y must be a pair \(0, b\)"), ({"bounds_y": None}, "bounds_y must be a pair"),
     ({"bounds_y": (0, 2.5)}, "bounds_y must end with a whole number"), ({"bounds_y": (0, 0)}, "bounds_y must be"),
-    ({"mechanism": "records"}, "Counts are collected as score"), ({"mechanism": "axis"}, "mechanism must"),
+    ({"mechanism": "records"}, "Counts are collected as score"), ({"mechanism": "laplace"}, "mechanism must"),
     ({"mechanism": "gaussian", "delta": 0}, "delta"), ({"n_rounds": 0}, "n_rounds"), ({"n_rounds": 17}, "n_rounds"),
     ({"prior": "wide"}, "prior must be"), ({"inference": "exact"}, "inference"),
     ({"random_state": "x"}, "random_state"),
