@@ -14,6 +14,7 @@ from _timing import best_time, print_header, print_table
 
 from skldp.mechanisms import Gaussian, Laplace, RandomizedResponse, Sphere, SquareWave, SubsetSelection, UnaryEncoding
 from skldp.privacy import labelled_moment_radius
+from skldp.protocols import CountRoundProtocol, LabelMomentProtocol, MomentProtocol, Protocol, RoundProtocol
 
 SEED = 0  # of the records; noise comes from the operating system
 
@@ -142,6 +143,29 @@ def one_record():
           f"{time.perf_counter() - start:.2f} s\n")
 
 
+def regressions(n, d=10):
+    """Time whole clients of regressions, from the published protocol to the report, and show the sizes."""
+    rng = np.random.default_rng(SEED)
+    X, domain = rng.uniform(-0.5, 0.5, size=(n, d)) / np.sqrt(d), {"n_features": d}
+    frame = {"centre": tuple(rng.normal(scale=0.1, size=d)), "transform": tuple(np.eye(d).ravel())}
+    cases = [("moments, linear", MomentProtocol(**domain), rng.uniform(-1, 1, size=n)),
+             ("moments, two labels (round 1)", LabelMomentProtocol(**domain), rng.integers(2, size=n))]
+    for n_classes in (2, 5):
+        theta = tuple(rng.normal(size=(n_classes - 1) * (d + 1)))
+        protocol = RoundProtocol(classes=tuple(range(n_classes)), theta=theta, **domain, **frame)
+        cases.append((f"later round, {n_classes} labels", protocol, rng.integers(n_classes, size=n)))
+    counts = CountRoundProtocol(theta=tuple(rng.normal(size=d + 1)), **domain, **frame)
+    cases.append(("later round, counts", counts, rng.poisson(2.0, size=n)))
+    rows = []
+    for name, protocol, y in cases:
+        text, report = protocol.to_json(), protocol.privatize(X[:1], y[:1])
+        first = best_time(lambda: Protocol.from_json(text).privatize(X[0], y[0]), 20)
+        rows.append([name, report.shape[1], report.nbytes, len(text) / 1000, first * 1e3,
+                     best_time(lambda: protocol.privatize(X, y), 3) / n * 1e6])
+    print(f"Clients of regressions, {d} columns, epsilon=1: one that reads the protocol and reports, and {n:,} at once")
+    print_table(["report", "integers", "bytes", "protocol kB", "one client ms", "in bulk us each"], rows)
+
+
 def main():
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,6 +176,7 @@ def main():
     categories(10**5 // shrink, 100)
     vectors(10**5 // shrink, 66)
     one_record()
+    regressions(20_000 // shrink)
     sphere_moments(10**6 // shrink, 66)
 
 

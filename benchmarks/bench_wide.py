@@ -238,12 +238,16 @@ def peer(d, n_reports, n_runs):
     print_table(["estimate", "mean squared error", "all clients, s", "server, s"], rows)
 
 
-def peer_marginals(codes, sizes, epsilon):
+def peer_marginals(codes, sizes, epsilon, seed):
     """Return the marginal frequencies of multi-freq-ldpy's protocols by name; an empty dict if it is not installed."""
     try:
+        from numba import njit
         from multi_freq_ldpy.mdim_freq_est import RSpFD_solution, SMP_solution, SPL_solution
     except ImportError:
         return {}
+    # The peer draws from NumPy's global state, and from that of numba, which only compiled code can seed.
+    np.random.seed(seed)
+    njit(lambda value: np.random.seed(value))(seed)
     options = {"lst_k": sizes, "d": len(sizes), "epsilon": epsilon}
     found = {}
     for name, client, server in (
@@ -279,8 +283,7 @@ def _attributes_of(title, frame, n_runs, peers=None):
     for epsilon in EPSILONS:
         covered = []
         for run in tqdm(range(n_runs), desc=f"{title}, epsilon {epsilon:.2g}", unit="run"):
-            np.random.seed(run)
-            estimates = peers(codes, sizes, epsilon) if peers else {}
+            estimates = peers(codes, sizes, epsilon, run) if peers else {}
             model = LDPHistogram(epsilon=epsilon, categories=lists, random_state=run)
             reports = model.privatize(frame)
             start = time.perf_counter()

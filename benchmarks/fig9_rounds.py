@@ -8,7 +8,7 @@ coefficients and the intercept, of the worst of them, and of the intercept.
 ``flights_late`` and ``adult_components`` were used when the model of rounds was chosen, and ``adult`` and ``crashes``
 were looked at; ``vote_2016`` and ``mothers_work`` were not.
 
-Run with ``python benchmarks/fig9_rounds.py``; ``--sets``, ``--epsilon`` and ``--repeats`` choose cells, ``--quick`` is
+Run with ``python benchmarks/fig9_rounds.py``; ``--sets``, ``--methods``, ``--epsilon`` and ``--repeats`` choose cells, ``--quick`` is
 a smoke run on simulated rows. The table is written to ``benchmarks/results``; other rows of it are kept.
 """
 
@@ -90,6 +90,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one simulated set, one epsilon, two repeats")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--epsilon", nargs="+", type=float, default=(0.3, 1.0, 3.0, 10.0))
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--repeats", type=int, default=20)
     arguments = parser.parse_args()
     print_header("Logistic regression in rounds", "emcee", "scikit-learn", seed=SEED)
@@ -104,7 +105,7 @@ def main():
         for name in sets:
             rows, lines = simulated() if arguments.quick else problem(name), []
             for epsilon in epsilons:
-                for method in METHODS:
+                for method in arguments.methods:
                     row = cell(name, method, epsilon, 1 if method == "no privacy" else repeats, rows)
                     table[name, method, float(epsilon)] = row
                     lines.append([f"{epsilon:g}", method, *(f"{row[score]:.4f}" for score in SCORES)])

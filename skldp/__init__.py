@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from skldp._show_versions import show_versions
     from skldp.analysis._fit_checks import FitCheck
+    from skldp.analysis._mean_check import MeanCheck
     from skldp.analysis._planning import required_reports
     from skldp.analysis.report_checks._check import ReportCheck
     from skldp.estimators._covariance import LDPCovariance
@@ -70,6 +71,7 @@ _MODULES = {
     "LaplaceApproximation": "sampling._inference",
     "LaplacePerturber": "transformers._perturbers",
     "MCMC": "sampling._inference",
+    "MeanCheck": "analysis._mean_check",
     "Moments": "estimators._mechanisms",
     "PosteriorDisplay": "plot",
     "PrivacyUtilityDisplay": "plot",

@@ -24,7 +24,7 @@ from skldp.protocols._round_protocol import RoundProtocol
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
-    r"""Binary classification from one noisy report of each client, in one or several rounds.
+    r"""Classification by two or more labels from one noisy report of each client, in one or several rounds.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         Failure probability of the guarantee, if the mechanism has one (Gaussian noise).
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer records are shortened.
-    classes : list of two labels or None, default=None
-        The public labels, two strings or two numbers. As in scikit-learn they are sorted, and the last one is the
+    classes : list of labels or None, default=None
+        The public labels, all strings or all numbers. As in scikit-learn they are sorted, and the last of two is the
         positive class. ``None`` takes them from the data and warns.
     mechanism : {"auto", "sphere", "axis", "gaussian", "records"}, Moments or Records, default="auto"
         What a client sends: second moments of its record and label, randomised on a sphere ("auto": pure epsilon) or
-        with Gaussian noise, or the record itself with Gaussian noise and its label by randomised response.
+        with Gaussian noise, or the record itself with Gaussian noise and its label, one of two, by randomised response.
     fit_intercept : bool, default=True
         Whether there is an intercept. It adds noise, but calibrated probabilities need it.
     prior : "auto" or RegressionPrior, default="auto"
@@ -48,27 +48,28 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         As in :class:`LDPGaussian`. A warm start is used with one round only.
     n_rounds : "auto" or int, default="auto"
         Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3; it is 1
-        for fewer than 1,000 clients and for noisy records. With 1 the coefficients are right for normal records only.
-        :meth:`privatize`, :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round;
-        :class:`RoundServer` runs several.
+        for fewer than 1,000 clients and for noisy records. With 1 the coefficients are right for normal records only,
+        and the reports cannot show whether records are normal. :meth:`privatize`, :meth:`protocol` and
+        :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer` runs several.
 
     Attributes
     ----------
-    coef_, coef_std_ : ndarray of shape (1, n_features)
-        Posterior means and standard deviations of the coefficients.
-    intercept_ : ndarray of shape (1,)
+    coef_, coef_std_ : ndarray of shape (1, n_features), or (n_classes, n_features) for more than two labels
+        Posterior means and standard deviations of the coefficients. Rows of more than two labels add up to zero.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior mean of the intercept; 0 without an intercept.
-    predictive_coef_ : ndarray of shape (1, n_features)
-    predictive_intercept_ : ndarray of shape (1,)
-        The line of ``decision_function``: the regression of the log-odds on x in the posterior predictive distribution.
-        With one round it is shrunk for the uncertainty of the parameters, so that ``predict_proba`` averages over the
-        posterior. Its error is that of two approximations: the average is over x and the parameters together, and a
-        normal average of the logistic function is taken as a logistic function, which is right to 0.02. With several
-        rounds it is not shrunk, which predicts better (``benchmarks/fig9_rounds.py``).
+    predictive_coef_ : ndarray of the shape of ``coef_``
+    predictive_intercept_ : ndarray of the shape of ``intercept_``
+        The lines of ``decision_function``: the regression of the log-odds, or of the score of each label, on x in the
+        posterior predictive distribution. With one round it is shrunk for the uncertainty of the parameters, so that
+        ``predict_proba`` averages over the posterior. Its error is that of two approximations: the average is over x
+        and the parameters together, and a normal average of the logistic function is taken as a logistic function,
+        which is right to 0.02. With several rounds it is not shrunk, which predicts better
+        (``benchmarks/fig9_rounds.py``).
     rounds_ : list of (Protocol, Aggregate)
         The rounds of the collection; :meth:`fit_reports` of this list gives the same posterior.
-    classes_ : ndarray of shape (2,)
-        The labels, the positive one last.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; of two, the positive one is last.
     covariance_ : ndarray of shape (n_features, n_features)
         Posterior mean of the covariance of x (of its second moments without an intercept). With several rounds records
         count by their curvature p(1 - p) at the model of the last round.
@@ -88,21 +89,24 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
 
     See Also
     --------
+    LDPBayesPoissonRegression : Regression of counts, by the same rounds.
     LDPSGDClassifier : The interactive baseline.
 
     Notes
     -----
-    :math:`x \sim N(m, \Sigma)` and :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})`. A report of moments is the
-    noisy svec of :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, wy)`, :math:`y = \pm 1`; its mean and
-    covariance are computed exactly, by one-dimensional quadrature. A noisy record is x with Gaussian noise and y by
-    randomised response.
+    :math:`P(y = 1|x) = 1/(1 + e^{-\alpha - \theta^Tx})` for two labels, and
+    :math:`P(y = k|x) \propto e^{\alpha_k + \theta_k^Tx}` for more. A report of moments is the noisy svec of
+    :math:`\tilde v\tilde v^T`, :math:`\tilde v = (\kappa, x/R, wy)`, :math:`y = \pm 1`; its mean and covariance are
+    computed exactly for :math:`x \sim N(m, \Sigma)`, by one-dimensional quadrature. A noisy record is x with Gaussian
+    noise and y by randomised response.
 
-    *Rounds.* The first round sends moments. In each later one, other clients get the current model and send the score
-    and curvature of their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at
-    the maximum of the likelihood for **any** distribution of x, so the estimate converges to that of
+    *Rounds.* The first round sends moments; of more than two labels, score and curvature at the model zero, which are
+    the same kind of numbers. In each later one, other clients get the current model and send the score and curvature of
+    their own log-likelihood there (:class:`skldp.protocols.RoundProtocol`). The mean score is zero at the maximum of
+    the likelihood for **any** distribution of x, so the estimate converges to that of
     ``sklearn.linear_model.LogisticRegression`` without penalty, and more budget is not worse. One round infers
     coefficients from moments as if x were normal: on skewed columns they can be wrong by a factor of two. All rounds
-    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the last round.
+    enter one posterior, see :class:`skldp.models.RoundModel`. Half of the clients are in the first round.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball is not modelled: choose a norm that few records exceed. ``inference="laplace"`` also fixes the covariance

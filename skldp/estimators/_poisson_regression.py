@@ -39,7 +39,8 @@ class LDPBayesPoissonRegression(RegressorMixin, BaseLDPRoundRegression):
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`. A warm start is used with one round only.
     n_rounds : "auto" or int, default="auto"
-        Number of rounds of :meth:`fit`, on disjoint groups of clients, as in :class:`LDPBayesLogisticRegression`.
+        Number of rounds of :meth:`fit`, on disjoint groups of clients, as in :class:`LDPBayesLogisticRegression`. One
+        round is right for normal records only, and the reports cannot show whether they are normal.
 
     Attributes
     ----------

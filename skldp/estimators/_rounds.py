@@ -238,15 +238,15 @@ def _flat(values):
 
 
 def first_of_each_round(n_clients, n_rounds):
-    """Return the places at which groups of clients are divided: the last round has half of them, the others share.
+    """Return the places at which groups of clients are divided: the first round has half of them, the others share.
 
     Examples
     --------
     >>> first_of_each_round(100, 3)
-    [25, 50]
+    [50, 75]
     """
     size = n_clients / (2 * (n_rounds - 1))
-    return [max(number, round(number * size)) for number in range(1, n_rounds)]
+    return [max(number, round(n_clients / 2 + (number - 1) * size)) for number in range(1, n_rounds)]
 
 
 def as_rounds(reports):

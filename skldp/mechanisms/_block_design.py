@@ -231,7 +231,8 @@ class BlockDesign(CategoryMechanism):
         reports = np.asarray(reports)
         if not is_integer(reports):
             return np.zeros(reports.shape, dtype=bool)
-        if reports.size and reports.min() >= 0 and reports.max() < self.n_counts:
+        not_negative = reports.dtype.kind == "u" or not reports.size or reports.min() >= 0
+        if reports.size and not_negative and reports.max() < self.n_counts:
             return np.ones(reports.shape, dtype=bool)  # the usual case, several times faster than a mask
         return (reports >= 0) & (reports < self.n_counts)
 

@@ -127,10 +127,14 @@ class DirectionMechanism(Mechanism):
         unit /= BALL_RADIUS
         return unit
 
+    @property
+    def _block_rows(self):
+        """Number of reports that are drawn or checked at once, so that temporary arrays stay in the cache."""
+        return max(1, 2**16 // self.dimension)
+
     def _draw(self, codes, source):
-        n_rows = max(1, 2**16 // self.dimension)
         draw = self._draw_block if self.private else self._encode_block
-        return in_blocks(lambda rows: draw(rows, source), codes, n_rows, (self.dimension,), self.report_dtype)
+        return in_blocks(lambda rows: draw(rows, source), codes, self._block_rows, (self.dimension,), self.report_dtype)
 
     def _encode_block(self, codes, source):
         return np.rint(self.resolution * self.direction(codes))
@@ -200,10 +204,12 @@ class DirectionMechanism(Mechanism):
         reports = np.asarray(reports)
         if not has_width(reports, self.dimension):
             return np.zeros(len(reports), dtype=bool)
+        return in_blocks(self._has_valid_length, reports, self._block_rows, (), np.dtype(bool))
+
+    def _has_valid_length(self, reports):
         # As floats, because a hostile entry may overflow when squared.
         wide = reports.astype(np.float64)
-        length = np.sqrt(np.vecdot(wide, wide))
-        return np.abs(length - self.resolution) <= self._length_tolerance
+        return np.abs(np.sqrt(np.vecdot(wide, wide)) - self.resolution) <= self._length_tolerance
 
 
 def upper_share(power, half, gamma):

@@ -18,7 +18,7 @@ from skldp.privacy._noise import GAUSSIAN_REACH, gaussian_noise, gaussian_slack,
 from skldp.privacy._sensitivity import moment_sensitivity
 
 MOMENT_RADIUS = 2**8  # integer radius of x where the products of a record are computed in integers
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS, _BLOCK_ENTRIES = 4096, 1 << 22  # of reports that are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,8 @@ class GaussianMoments(MomentMechanism):
         return codes
 
     def _draw(self, codes, source):
-        return in_blocks(lambda block: self._draw_block(block, source), codes, _BLOCK_ROWS, (self.n_moments,),
+        n_rows = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // self.n_moments))
+        return in_blocks(lambda block: self._draw_block(block, source), codes, n_rows, (self.n_moments,),
                          self.report_dtype)
 
     def _draw_block(self, codes, source):

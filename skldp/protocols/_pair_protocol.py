@@ -55,7 +55,7 @@ class PairProtocol(CodedProtocol):
     cells, the combinations of categories. With two attributes there is one table, their pair, which everybody reports.
     With more, a pair says little about each of its attributes if there is much noise: the frequency of a category is
     then a sum of many noisy cells. The default shares minimise 16 times the variance of a frequency of an attribute
-    plus that of a cell of a pair, if all cells are equally frequent. At a small epsilon 45 to 70 % of the clients
+    plus that of a cell of a pair, if all cells are equally frequent. At a small epsilon 40 to 75 % of the clients
     report a single attribute, and at a large one nobody does, because a pair then tells as much.
 
     *Privacy.* The client draws the table j before it reads its record, with probabilities :math:`\pi_j` that do not

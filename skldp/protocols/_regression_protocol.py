@@ -19,7 +19,9 @@ from skldp.privacy._words import word_source
 from skldp.protocols._base import Protocol
 from skldp.protocols._schema import Schema
 
-CHUNK_ROWS = 1 << 14  # clients whose reports are drawn at once, so that memory does not grow with their number
+# Clients whose reports are drawn at once, and bytes of one array of them: memory does not grow with the number of
+# clients, nor with that of features beyond a few hundred megabytes.
+CHUNK_ROWS, CHUNK_BYTES = 1 << 14, 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +120,9 @@ class RegressionProtocol(Protocol):
         """Draw reports in pieces, from one stream of noise that continues over all pieces."""
         spend(self.epsilon, self.delta, X)
         source = word_source(random_state, self._canonical(), X, y)
-        for start in range(0, max(len(X), 1), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
+        n_rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES // (8 * self.width)))
+        for start in range(0, max(len(X), 1), n_rows):
+            rows = slice(start, start + n_rows)
             yield self.randomizer.randomize(self._scaled(X[rows], y[rows], source), source)
 
     def _scaled(self, X, y, source):

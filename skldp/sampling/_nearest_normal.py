@@ -6,7 +6,7 @@ from skldp.sampling._density import quiet
 from skldp.sampling._map import Mode
 from skldp.sampling._metric import pulled_back, root_of, scaled, square_of
 
-_N_DRAWS = 512
+_N_DRAWS, _FEW_DRAWS = 512, 128  # for a matrix, and for variances
 _N_ROUNDS = 8
 _FEW_ROUNDS = 2  # for variances: parameters are nearly standard normal from the start
 # Lengths of the residual, relative to that of a draw. Below the first one the approximation is good enough; above the
@@ -31,7 +31,8 @@ def nearest_normal(model, mode, rng):
 
     .. math:: c \leftarrow c + LH^{-1}E r, \qquad LL^T \leftarrow LH^{-1}L^T, \qquad H = I - E\,rz^T.
 
-    Each of at most eight rounds averages over 512 draws in antithetic pairs, by one batched call of the gradient. In
+    Each of at most eight rounds averages over 512 draws in antithetic pairs, by one batched call of the gradient; for
+    variances, two rounds over 128 draws. In
     high dimensions the mode is far from where the probability is, and the curvature there is another one; finding both
     out by chains took three times as many steps as the sampling.
 
@@ -44,7 +45,7 @@ def nearest_normal(model, mode, rng):
     corrected = _corrected if root.ndim == 2 else _corrected_variances
     best, smallest = (centre, root), np.inf
     for _ in range(_N_ROUNDS if root.ndim == 2 else _FEW_ROUNDS):
-        z = rng.standard_normal((_N_DRAWS // 2, n_params))
+        z = rng.standard_normal(((_N_DRAWS if root.ndim == 2 else _FEW_DRAWS) // 2, n_params))
         z = np.concatenate([z, -z])
         residual = _residuals(model, centre, root, z)
         length = np.median(np.linalg.norm(residual, axis=1)) / np.sqrt(n_params)

@@ -171,8 +171,8 @@ def test_the_maximum_is_a_stationary_point():
 
 def test_pooled_frequencies_are_unbiased_with_the_variance_of_their_model():
     """By simulation under frequencies that are far from equal."""
-    truth = np.random.default_rng(8).dirichlet(np.full(24, 0.5)).reshape(4, 2, 3)
-    for epsilon in (1.0, 4.0):
+    truth = np.einsum("i,j,k->ijk", [0.7, 0.2, 0.08, 0.02], [0.95, 0.05], [0.8, 0.15, 0.05])
+    for epsilon in (1.0, 5.0):
         protocol = PairProtocol(categories=LISTS, epsilon=epsilon)
         found = []
         for seed in range(300):
@@ -185,8 +185,9 @@ def test_pooled_frequencies_are_unbiased_with_the_variance_of_their_model():
             assert np.abs(errors.mean(axis=0)).max() < 4 * np.sqrt(variance / 300)
             # Given their sum, independent errors with these variances have the variance of the estimate.
             own = variance + slope * (frequencies - 1 / len(size))
-            expected = (own - own**2 / own.sum()).sum()
-            assert np.square(errors).sum(axis=1).mean() == pytest.approx(expected, rel=0.2)
+            expected = own - own**2 / own.sum()
+            assert np.square(errors).sum(axis=1).mean() == pytest.approx(expected.sum(), rel=0.2)
+            np.testing.assert_allclose(errors.var(axis=0), expected, rtol=0.4)
 
 
 def test_one_attribute_may_have_one_category_and_reports_may_be_missing():
@@ -199,6 +200,19 @@ def test_one_attribute_may_have_one_category_and_reports_may_be_missing():
     draws = sample(JointModel(protocol.aggregate(np.zeros((0, 2), dtype=int))), seed=0).draws["frequencies"]
     np.testing.assert_allclose(draws.sum(axis=-1), 1)
     assert np.abs(draws.reshape(-1, 4, 6).sum(axis=2).mean(axis=0) - 0.25).max() < 0.08
+
+
+@pytest.mark.parametrize("shares", [(0, 0, 0, 1, 1, 1), (1, 2, 1, 0, 0, 0)])
+def test_aggregates_under_other_shares_are_read(shares):
+    """Without reports on pairs the prior alone decides on associations."""
+    protocol = PairProtocol(categories=LISTS, epsilon=3.0, shares=shares)
+    aggregate = protocol.aggregate(protocol._randomize(records(30_000), None, 0))
+    model = LDPHistogram(epsilon=3.0, categories=LISTS, random_state=0).fit_reports(aggregate)
+    assert model.protocol_.shares == shares
+    for one, others in zip(model.frequencies_, ((1, 2), (0, 2), (0, 1))):
+        np.testing.assert_allclose(one, TRUTH.sum(axis=others), atol=0.04)
+    _, low, high = model.association(0, 1)["mutual_information"]
+    assert (high - low > 0.2) == (shares[0] == 0)
 
 
 def test_a_given_concentration_is_the_prior_of_the_frequencies_of_each_attribute():

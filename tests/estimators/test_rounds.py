@@ -33,7 +33,7 @@ def fitted():
 def test_fit_has_three_rounds_of_different_people_and_the_same_posterior_from_their_aggregates(fitted):
     protocols = [protocol for protocol, _ in fitted.rounds_]
     assert [type(protocol) for protocol in protocols] == [LabelMomentProtocol, RoundProtocol, RoundProtocol]
-    assert [aggregate.n_reports for _, aggregate in fitted.rounds_] == [3000, 3000, 6000]
+    assert [aggregate.n_reports for _, aggregate in fitted.rounds_] == [6000, 3000, 3000]
     assert fitted.protocol_ == protocols[0] == fitted.protocol(2)
     assert (fitted.n_reports_, fitted.epsilon_, fitted.delta_) == (len(X), 4.0, 0.0)
     again = classifier().fit_reports(fitted.rounds_)
@@ -62,17 +62,18 @@ def test_without_noise_skewed_columns_agree_with_maximum_likelihood(fit_intercep
 
 def test_more_budget_is_not_worse_on_a_rare_indicator():
     """Moments of one round are those of normal records, which an indicator that is rarely 1 is far from."""
-    rng = np.random.default_rng(0)
-    x = 0.9 * (rng.random((20_000, 1)) < 0.04)
-    y = rng.random(len(x)) < expit(6 * x[:, 0] - 2)
-    plain = LogisticRegression(C=1e6).fit(x, y).coef_
-    error = {}
-    for n_rounds in (1, 3):
-        for epsilon in (1.0, 16.0):
+    error: dict = {(1, 16.0): [], (3, 1.0): [], (3, 16.0): []}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = 0.9 * (rng.random((20_000, 1)) < 0.04)
+        y = rng.random(len(x)) < expit(6 * x[:, 0] - 2)
+        plain = LogisticRegression(C=1e6).fit(x, y).coef_
+        for (n_rounds, epsilon), found in error.items():
             model = classifier(epsilon=epsilon, n_rounds=n_rounds, classes=[False, True]).fit(x, y)
-            error[n_rounds, epsilon] = abs(model.coef_ - plain).max()
-    assert error[3, 16.0] < error[3, 1.0] and error[3, 16.0] < 1.0
-    assert error[1, 16.0] > 1.5, "one round takes x to be normal"
+            found.append(abs(model.coef_ - plain).max())
+    size = {cell: np.sqrt(np.mean(np.square(found))) for cell, found in error.items()}
+    assert size[3, 16.0] < 0.7 * size[3, 1.0] and size[3, 16.0] < 0.4 * size[1, 16.0], error
+    assert min(error[1, 16.0]) > 1.5, "one round takes x to be normal"
 
 
 def test_personal_budgets_go_with_their_people():

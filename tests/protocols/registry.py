@@ -117,6 +117,8 @@ class Case:
             comparable.discard("n_features")  # which cannot change without the model
             if not self.protocol.has_intercept:
                 comparable.discard("centre")  # which is zero
+        if self.kind is RoundProtocol and len(self.protocol.classes) > 2:
+            comparable.discard("link")  # some links are for two labels
         comparable -= {name for name in comparable if isinstance(getattr(self.protocol, name), str)
                        and len(choices(self.kind, name)) == 1}
         made = {name: self.kind(**{**self.options, name: self._other_value(name)}) for name in sorted(comparable)}

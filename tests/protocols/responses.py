@@ -33,4 +33,7 @@ def counts(upper):
     return Case(Counts(upper), np.arange(upper + 1) / upper, probabilities)
 
 
-RESPONSES = {f"{n} labels": labels(n) for n in (2, 3, 4, 5, 6)} | {f"counts up to {b}": counts(b) for b in (1, 2, 20)}
+RESPONSES = {
+    **{f"{n} labels": labels(n) for n in (2, 3, 4, 5, 6)},
+    **{f"counts up to {b}": counts(b) for b in (1, 2, 20)},
+}

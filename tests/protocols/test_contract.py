@@ -118,8 +118,9 @@ def test_every_field_is_part_of_the_id(case):
     if protocol.delta:
         others.append(replace(protocol, delta=protocol.delta / 2))
     if math.isfinite(protocol.epsilon):
+        tables = getattr(protocol, "tables", ())
         other_values = {"window": 0.3, "intercept_weight": 0.45, "subset_size": 2, "design": (2003, 1001),
-                        "designs": tuple((2003, 1001) for _ in getattr(protocol, "pairs", ()))}
+                        "designs": tuple((2003, 1001) for _ in tables), "shares": tuple(2 for _ in tables)}
         others += [replace(protocol, **{name: other_values[name]}) for name in protocol._automatic
                    if getattr(protocol, name) is not None]
     assert len({protocol, *others}) == len({other.id for other in [protocol, *others]}) == 1 + len(others)

@@ -117,7 +117,7 @@ def test_categories_are_checked_once(categories, monkeypatch):
     assert copy.known_categories.dtype == protocol.known_categories.dtype
     assert tuple(protocol.known_categories.tolist()) == protocol.categories
     assert not protocol.known_categories.flags.writeable
-    monkeypatch.setattr("skldp.protocols._category_protocol.check_list", None)
+    monkeypatch.setattr("skldp.protocols._coded_protocol.check_list", None)
     assert protocol.codes(list(categories)).tolist() == list(range(len(categories)))
     assert protocol._randomize(list(categories), None, 0).shape == (len(categories), protocol.width)
 

@@ -1,6 +1,7 @@
 """Protocols of linear regression: moments of clients, and their aggregates."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from skldp.exceptions import InvalidParameterError
 from skldp.protocols import MomentProtocol, Protocol, RecordProtocol
-from skldp.protocols._regression_protocol import CHUNK_ROWS
+from skldp.protocols._regression_protocol import CHUNK_BYTES, CHUNK_ROWS
 
 # Most tests cover noisy records as well, because both have a response in an interval.
 PROTOCOLS = {
@@ -134,6 +135,25 @@ def test_pieces_are_the_same_reports_and_share_no_noise(protocol):
     whole = protocol._randomize(X, y, 7)
     assert (np.concatenate(pieces) == whole).all()
     assert len(np.unique(whole, axis=0)) > 0.99 * len(whole)
+
+
+def test_pieces_are_bounded_in_bytes():
+    """One array of a piece has at most 64 MB: a piece of 200 features, with 20,500 integers each, has 409 clients."""
+    protocol = MomentProtocol(n_features=200)
+    X = np.full((500, 200), 0.01)
+    pieces = [len(piece) for piece in protocol._draw(*protocol._plain(X, X[:, 0]), 0)]
+    assert pieces == [409, 91] and 8 * protocol.width * pieces[0] <= CHUNK_BYTES < 8 * protocol.width * 410
+
+
+@pytest.mark.parametrize("mechanism", ["sphere", "gaussian"])
+def test_many_features_take_little_memory(mechanism):
+    protocol = MomentProtocol(n_features=60, mechanism=mechanism)
+    X = np.full((6000, 60), 0.01)
+    tracemalloc.start()
+    total = sum(protocol.aggregate(piece) for piece in protocol._draw(*protocol._plain(X, X[:, 0]), 0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert total.n_reports == 6000 and peak < 6 * CHUNK_BYTES, "a table of all products of floats has 90 MB"
 
 
 @everyone

@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import optimize
 from scipy.special import expit, ndtri
 
-from skldp import MCMC, LDPBayesLogisticRegression, RegressionPrior
+from skldp import MCMC, LDPBayesLogisticRegression
 from skldp.mechanisms import AxisMoments
-from skldp.models import RoundModel
 from skldp.models.regression import _logistic_coordinates as coordinates
-from skldp.protocols import LabelMomentProtocol, RoundProtocol
 from skldp.sampling import sample
 from tests.flat import build
 from tests.statistical.calibration import draw_covariance, draw_explained_coef, draw_mean, halved, p_values
@@ -42,8 +39,7 @@ MUTANT_FITS = {"sphere": N_FITS, "axis": N_FITS, "gaussian": N_FITS, "inputs": 2
 @pytest.fixture(autouse=True)
 def moderate_intercepts(monkeypatch):
     """Set a moderate scale of the intercept, which is no user parameter; large intercepts give one label only."""
-    scales = replace(coordinates.LOGISTIC_SCALES, intercept=INTERCEPT_SCALE)
-    monkeypatch.setattr(coordinates, "LOGISTIC_SCALES", scales)
+    monkeypatch.setattr(coordinates, "LOGISTIC_SCALES", replace(coordinates.LOGISTIC_SCALES, intercept=INTERCEPT_SCALE))
 
 
 def draw_truth(rng, d, n_clients, intercept):
@@ -146,46 +142,3 @@ def half_the_noise(monkeypatch):
 @pytest.mark.parametrize("case", MUTANT_FITS)
 def test_a_likelihood_with_half_the_noise_is_detected(case, monkeypatch):
     assert worst_p_value(scores_of(case, MUTANT_FITS[case], half_the_noise(monkeypatch))) < LEVEL
-
-
-# ---- Two rounds. The second model is the mode of the first round. The covariance of x is that of records that are
-# weighted by their curvature, so that only coefficients and intercept are known.
-
-ROUNDS = {"epsilon": 4.0, "n_features": 1, "classes": (False, True)}
-N_CLIENTS_OF_ROUNDS, N_FITS_OF_ROUNDS = 20_000, 60  # clients in each round
-
-
-def scores_of_rounds(n_fits, monkeypatch, noise=1.0):
-    """Standard normal scores of coefficients and intercepts, if models state a share of the variance of the noise."""
-    prior, scores = RegressionPrior(**PRIORS), []
-    for seed in range(n_fits):
-        truth, X, y = draw_truth(np.random.default_rng(seed), 1, 2 * N_CLIENTS_OF_ROUNDS, True)
-        protocols, rounds = [LabelMomentProtocol(**ROUNDS)], []
-        with monkeypatch.context() as patch:
-            for number, part in enumerate(np.array_split(np.arange(len(X)), 2)):
-                protocol = protocols[number]
-                rounds.append(protocol.aggregate(protocol._randomize(X[part], y[part], seed)))
-                kind = type(protocol.randomizer)
-                right = kind.noise_variance
-                patch.setattr(kind, "noise_variance", property(lambda self, right=right: noise * right.fget(self)))
-                model = RoundModel(rounds, prior)
-                mode = model.constrain(find_mode(model)[None])
-                protocols.append(RoundProtocol(**ROUNDS, theta=(*mode["intercept"], *mode["coef"][0])))
-            posterior = sample(model, seed=seed, inference=MCMC(**SAMPLING))
-        scores.append(ranks_of(posterior, {name: truth[name] for name in ("coef", "intercept")}))
-    return np.array(scores)
-
-
-def find_mode(model):
-    """Return the mode of a model, from its initial point."""
-    return optimize.minimize(lambda theta: [-part[0] for part in model.gradient(theta[None])], model.initial(),
-                             jac=True, method="L-BFGS-B").x
-
-
-def test_two_rounds_are_calibrated(monkeypatch):
-    """The ratio of secant to tangent is approximate: of 200 fits, scores have a root mean square of 1.07 and 1.16."""
-    assert worst_p_value(scores_of_rounds(N_FITS_OF_ROUNDS, monkeypatch)) > LEVEL
-
-
-def test_two_rounds_with_half_the_noise_are_detected(monkeypatch):
-    assert worst_p_value(scores_of_rounds(N_FITS_OF_ROUNDS, monkeypatch, noise=0.5)) < LEVEL

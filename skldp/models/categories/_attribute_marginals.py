@@ -75,7 +75,7 @@ def largest_changes(aggregate):
     Parameters
     ----------
     aggregate : Aggregate
-        Counts of reports under one or more :class:`skldp.protocols.PairProtocol`.
+        As in :func:`pooled_marginals`.
 
     Returns
     -------

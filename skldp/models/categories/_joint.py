@@ -118,7 +118,7 @@ class JointModel(Model):
         """Return joint tables of given marginals with the largest likelihood, for weights of reports and of cells."""
         table = math.prod(marginals[1:], start=marginals[0])
         axes = tuple(range(1, table.ndim))
-        total = np.maximum(counts.sum(axis=1), _SMALLEST)
+        total = counts.sum(axis=1) + added.sum(axis=axes)
         size, n_small = np.ones(len(table)), 0
         value, slopes = self._evaluate(counts, added, table, total)
         for _ in range(n_steps):

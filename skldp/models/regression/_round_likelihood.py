@@ -136,7 +136,11 @@ class RoundLikelihood:
     .. math:: T = E\left[v\int_0^1\mu'(u_0 + s(u - u_0))\,ds \otimes \tilde x\tilde x^T\right]
               \left(I \otimes \frac{E[vw\,\tilde x\tilde x^T]}{E[vw]}\right)^{-1},
 
-    with which the relation is exact. T is that of normal x and of a pilot estimate of u, and has an error for others.
+    with which the relation is exact at a pilot estimate of u. The mean response is not linear around it: that of a rare
+    label is convex, and uncertain parameters raise it. So the mean response is averaged over their posterior, by a
+    cubature rule, and the difference is a further term of the expected score, which does not depend on the parameters.
+
+    T is that of normal x and of a pilot estimate of u, and has an error for others.
     In the last round it is W for one predictor, if the pilot estimate is its model, for any distribution of x. The
     variance of the score is that of the noise, plus that of the responses, plus the error of the relation, a share of
     the squared length of what it predicts. All of this is fixed at the pilot estimate, as is W.
@@ -154,7 +158,7 @@ class RoundLikelihood:
         self.origin = self.frame.lines  # the model of the expansion
         q = self.response.n_lines
         self.mix, self.base, self.secant = np.eye(q), np.zeros(q), largest * np.eye(reported.score.size)
-        self.shift_of_curvature = np.zeros_like(reported.curvature)
+        self.shift_of_curvature, self.offset = np.zeros_like(reported.curvature), np.zeros_like(reported.score)
         order = len(reported.curvature)
         # E (w |x|^2)^2 is at most the largest w |x|^2 times its mean, and the noise is spread over all entries.
         longest = largest * (1 + kappa**2)
@@ -197,13 +201,15 @@ class RoundLikelihood:
         _, _, curvature, weight = self.reported_means.evaluate(x)
         return weight * curvature
 
-    def calibrate(self, lines, x, last, score_error, curvature_error):
+    def calibrate(self, lines, covariance, x, last, score_error, curvature_error):
         """Set the relation of score and distance, and its errors, at a pilot estimate and draws of x in public units.
 
         Parameters
         ----------
         lines : ndarray of shape (q, d + 1)
             The pilot estimate in public units.
+        covariance : ndarray of shape (q (d + 1), q (d + 1))
+            Its covariance.
         x : ndarray of shape (n, d)
             Normal draws of x in public units.
         last : RoundLikelihood
@@ -218,22 +224,29 @@ class RoundLikelihood:
             square = np.ones(len(x))
         at = self.frame.predictors(self.origin, x)
         step = self.frame.predictors(pilot, x) - at
-        step *= min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2)), 1e-12))
+        deviation = _deviations(covariance, x, step.shape[1])
+        shrink = min(1.0, _LONGEST_STEP / max(np.sqrt(np.mean(step**2) + np.mean(deviation**2)), 1e-12))
+        step, ends = shrink * step, shrink * (step + deviation)
         slopes = sum(share * self.response.curvature(at + place * step) for place, share in _PATH)
-        self.mix = np.tensordot(weight * square, slopes, 1) / max(counts @ square, 1e-12)
-        self.base = weight @ (self.response.mean(at) - mean) / max(counts.sum(), 1e-12)  # b
+        rise = sum(map(self.response.mean, at + ends)) / len(ends) - self.response.mean(at)
+        floor = _LEAST_WEIGHT * self.response.largest_curvature
+        total = max(counts.sum(), floor * len(x))
+        self.mix = np.tensordot(weight * square, slopes, 1) / max(counts @ square, floor * square.sum())
+        self.base = weight @ (self.response.mean(at) - mean) / total  # b
         weighted = extended * weight[:, None]
         shares, last_shares = (part.counts(x) for part in (self, last))
         shares, last_shares = shares / max(shares.sum(), 1e-12), last_shares / max(last_shares.sum(), 1e-12)
         second = (extended * last_shares[:, None]).T @ extended
         self.shift_of_curvature = self.weight * (extended * (shares - last_shares)[:, None]).T @ extended
-        unit = self.weight / max(counts.sum(), 1e-12)  # such that records count W on average
+        unit = self.weight / total  # such that records count W on average
         blocks = unit * np.einsum("nij,na,nb->iajb", slopes, weighted, extended, optimize=True)
         # Directions that the reports do not tell have the mean ratio of all others.
         least = self.curvature_error / self.weight * np.eye(len(second))
         blocks += np.einsum("ij,ab->iajb", self.weight * self.mix, least)
         solved = np.linalg.solve(second + least, blocks.reshape(-1, len(second)).T)
         self.secant = solved.T.reshape(self.secant.shape)  # T W
+        bent = rise - np.einsum("nij,nj->ni", slopes, step)  # zero without uncertainty of the parameters
+        self.offset = unit * bent.T @ weighted
         self._set_errors(self._extended(pilot - self.origin), score_error, curvature_error)
 
     def _extended(self, lines):
@@ -271,7 +284,7 @@ class RoundLikelihood:
     def reported(self, n_features):
         """Return estimated moments of x and of the distance from the expansion's model, to choose coordinates."""
         means, weight, d, kappa, q = self.reported_means, self.weight, n_features, self.kappa, self.response.n_lines
-        first, score, mean, second = int(kappa > 0), means.score, np.zeros(d + q), np.eye(d + q)
+        first, score, mean, second = int(kappa > 0), means.score - self.offset, np.zeros(d + q), np.eye(d + q)
         if kappa:
             score = score - np.outer(self.base, means.curvature[0] / kappa)
         inverse = np.linalg.inv(self.secant)
@@ -307,7 +320,8 @@ class RoundLikelihood:
             constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
             constant = self.base[:, None] * constant[:, None, :]
         expected = change.reshape(len(m), -1) @ self.secant.T
-        residual = means.score.ravel() - expected - np.reshape(constant * np.ones_like(change), expected.shape)
+        constant = np.reshape(constant * np.ones_like(change), expected.shape)
+        residual = (means.score - self.offset).ravel() - expected - constant
         return sigma, m, delta, line, residual, square, linear
 
     def discount(self, *arguments):
@@ -342,3 +356,13 @@ class RoundLikelihood:
         by_mean += weight * np.sum(self.base[:, None] * solved.reshape(by_change.shape)[:, :, first:], axis=1)
         by_delta = along @ sigma + by_line[:, :, None] * (m[:, None, :] - self.shift)
         return (value, self.map.T @ by_covariance @ self.map, by_mean @ self.map, by_line, by_delta @ self.inverse.T)
+
+
+def _deviations(covariance, x, n_lines):
+    """Return points whose mean and covariance are those of the predictors of x, less their means, shape (2q, n, q)."""
+    extended = np.column_stack([np.ones(len(x)), x])
+    blocks = covariance.reshape(n_lines, x.shape[1] + 1, n_lines, x.shape[1] + 1)
+    values, vectors = np.linalg.eigh(np.einsum("na,iajb,nb->nij", extended, blocks, extended, optimize=True))
+    roots = np.sqrt(n_lines * np.maximum(values, 0.0))[:, :, None] * vectors.swapaxes(1, 2)
+    roots = roots.swapaxes(0, 1)
+    return np.concatenate([roots, -roots])

@@ -110,23 +110,38 @@ class RoundModel(RegressionModel):
     def _calibrate(self, x):
         """Find the mode and the relations of all rounds in turn, for normal x with the moments of the first round."""
         lines = self.frame.in_public_units(self.last[0].origin if self.last else self.frame.lines)
-        self._set_coordinates(lines, x)
+        self._set_coordinates(lines, np.zeros((lines.size, lines.size)), x)
         start = self.initial()
         for _ in range(_CALIBRATIONS):
             mode, coordinates = self._mode(start), self.coordinates
             point = coordinates.expand(mode[None])
-            q = self.response.n_lines
-            constant = np.zeros((q, 1)) if point.intercept is None else point.intercept.reshape(q, 1)
-            lines = self.frame.in_public_units(np.hstack([constant, point.coef.reshape(q, -1)]))
-            self._set_coordinates(lines, x)
+            lines, covariance = self._lines(mode)
+            self._set_coordinates(lines, covariance, x)
             for part in self.likelihoods:
                 if part not in self.last:
                     part.discount(*self._arguments(point))
             start = self.coordinates.convert(mode[None], coordinates)[0]
 
-    def _set_coordinates(self, lines, x):
+    def _lines(self, mode):
+        """Return lines in public units at the mode, and their covariance given that of x.
+
+        The log-density is quadratic in the coordinates of coefficients and intercepts, and these are linear in them.
+        """
+        pieces = self.coordinates.pieces
+        free = np.r_[pieces[0], pieces[3]]
+        points = np.vstack([mode, mode + np.eye(len(mode))[free]])
+        _, gradient = self.gradient(points)
+        information = (gradient[0] - gradient[1:])[:, free]
+        point, q = self.coordinates.expand(points), self.response.n_lines
+        coef = point.coef.reshape(len(points), q, -1)
+        constant = np.zeros((len(points), q)) if point.intercept is None else point.intercept.reshape(-1, q)
+        found = [self.frame.in_public_units(np.column_stack(line)) for line in zip(constant, coef)]
+        change = np.reshape(found[1:], (len(free), -1)) - found[0].ravel()
+        return found[0], change.T @ np.linalg.solve((information + information.T) / 2, change)
+
+    def _set_coordinates(self, lines, covariance, x):
         for part in self.likelihoods:
-            part.calibrate(lines, x, self.last[0] if self.last else part, SCORE_ERROR,
+            part.calibrate(lines, covariance, x, self.last[0] if self.last else part, SCORE_ERROR,
                            0.0 if part in self.last else CURVATURE_ERROR)
         q, origin = self.response.n_lines, self.last[0].origin if self.last else self.frame.lines
         found = [part.reported(self.n_features) for part in self.last]

@@ -163,10 +163,10 @@ def plain_log_likelihood(part, coef, covariance, intercept=None, x_mean=None):
         return np.append(moved[0] / kappa, moved[1:]) if kappa else moved[1:]
 
     changes = [change(*line) for line in zip(intercept, coef, part.origin)]
-    expected = part.scale * part.secant @ np.concatenate([matrix @ one for one in changes])
+    expected = part.secant @ np.concatenate([matrix @ one for one in changes])
     shifted = weight * vector + (part.shift_of_curvature[0] / kappa if kappa else 0.0)
     expected = expected.reshape(q, -1) + part.base[:, None] * shifted
-    residual = (reported.score - expected).ravel()
+    residual = (reported.score - part.offset - expected).ravel()
     value = -0.5 * residual @ part.precision @ residual
     gap = reported.curvature - part.shift_of_curvature - weight * matrix
     for i in range(len(matrix)):

@@ -15,7 +15,7 @@ from skldp.protocols._tallies import Tally
 GRIDS = [ValueGrid((0.0, 1.0), 24, 9), ValueGrid((-3.0, 5.0), 16, 17, discrete=True), ValueGrid((0.0, 1.0), 1, 2),
          ValueGrid((0.0, 40.0), 40, 12, discrete=True)]
 
-SCALE_MEAN, SCALE_STD, NORMAL_SCALE = np.log(2.5), 0.6, 5.0  # of the priors of log tau and of c
+SCALE_MEAN, SCALE_STD, NORMAL_SCALE = np.log(6.0), 0.6, 2.5  # of the priors of log tau and of c
 
 
 def masses_of(grid, n=5, seed=0):
