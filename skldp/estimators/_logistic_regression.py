@@ -64,8 +64,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         posterior predictive distribution. With one round it is shrunk for the uncertainty of the parameters, so that
         ``predict_proba`` averages over the posterior. Its error is that of two approximations: the average is over x
         and the parameters together, and a normal average of the logistic function is taken as a logistic function,
-        which is right to 0.02. With several rounds it is not shrunk, which predicts better
-        (``benchmarks/fig9_rounds.py``).
+        which is right to 0.02. With several rounds it is shrunk for the uncertainty of the log-odds at
+        the mean of x alone, which predicts better.
     rounds_ : list of (Protocol, Aggregate)
         The rounds of the collection; :meth:`fit_reports` of this list gives the same posterior.
     classes_ : ndarray of shape (n_classes,)
@@ -208,7 +208,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
 
     def _certainty(self, line, rounds):
         # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-        return 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8) if len(rounds) == 1 else 1.0
+        variance = max(line.left, 0.0) if len(rounds) == 1 else line.level
+        return 1 / math.sqrt(1 + math.pi * variance / 8)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the log-odds of the second of two classes, or the score of each of several.

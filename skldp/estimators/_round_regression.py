@@ -67,10 +67,10 @@ class BaseLDPRoundRegression(BaseLDPRegression):
     def _describe(self, posterior, models, *rounds):
         posterior = self._informed(models[0], posterior)
         mean, lines = posterior.mean(), [predictive_line(draws) for draws in draws_by_line(posterior.draws)]
-        certainty = np.array([self._certainty(line, rounds) for line in lines])
+        certainty = min(self._certainty(line, rounds) for line in lines)
         return {
-            "predictive_coef_": certainty[:, None] * [line.coef for line in lines],
-            "predictive_intercept_": certainty * [line.intercept for line in lines],
+            "predictive_coef_": certainty * np.array([line.coef for line in lines]),
+            "predictive_intercept_": certainty * np.array([line.intercept for line in lines]),
             "coef_": np.atleast_2d(mean["coef"]),
             "coef_std_": np.atleast_2d(posterior.std()["coef"]),
             "intercept_": np.broadcast_to(mean.get("intercept", 0.0), len(lines)).copy(),

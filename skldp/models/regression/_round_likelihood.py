@@ -140,10 +140,10 @@ class RoundLikelihood:
     label is convex, and uncertain parameters raise it. So the mean response is averaged over their posterior, by a
     cubature rule, and the difference is a further term of the expected score, which does not depend on the parameters.
 
-    T is that of normal x and of a pilot estimate of u, and has an error for others.
-    In the last round it is W for one predictor, if the pilot estimate is its model, for any distribution of x. The
-    variance of the score is that of the noise, plus that of the responses, plus the error of the relation, a share of
-    the squared length of what it predicts. All of this is fixed at the pilot estimate, as is W.
+    T is that of normal x and of a pilot estimate of u, and has an error for others. In the last round it is W for
+    one predictor, if the pilot estimate is its model, for any distribution of x. The variance of the score is that
+    of the noise, plus that of the responses, plus the error of the relation, a share of the squared length of what
+    it predicts. All of this is fixed at the pilot estimate, as is W.
     """
 
     def __init__(self, protocol, tally):
@@ -287,7 +287,7 @@ class RoundLikelihood:
         first, score, mean, second = int(kappa > 0), means.score - self.offset, np.zeros(d + q), np.eye(d + q)
         if kappa:
             score = score - np.outer(self.base, means.curvature[0] / kappa)
-        inverse = np.linalg.inv(self.secant)
+        inverse = np.linalg.inv(self.secant + _LEAST_WEIGHT * weight * np.eye(len(self.secant)))  # where no mean changes
         score = (inverse @ score.ravel()).reshape(score.shape)
         if kappa:
             mean = np.append(means.curvature[0, 1:] / (kappa * weight), score[:, 0] / kappa)
@@ -320,8 +320,8 @@ class RoundLikelihood:
             constant = weight * np.column_stack([np.full(len(m), kappa), m]) + self.shift_of_curvature[0] / kappa
             constant = self.base[:, None] * constant[:, None, :]
         expected = change.reshape(len(m), -1) @ self.secant.T
-        constant = np.reshape(constant * np.ones_like(change), expected.shape)
-        residual = (means.score - self.offset).ravel() - expected - constant
+        constant = self.offset + constant * np.ones_like(change)
+        residual = means.score.ravel() - expected - constant.reshape(expected.shape)
         return sigma, m, delta, line, residual, square, linear
 
     def discount(self, *arguments):

@@ -25,6 +25,7 @@ __all__ = ["RoundModel"]
 # sizes, where the predictors change by 1 or more; in proportion below.
 SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
+_LEAST_INFORMATION = 0.01  # of a coordinate that is nearly standard normal; smaller only if the search failed
 _STEPS = 100  # of each search for the mode
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 1024
@@ -137,7 +138,9 @@ class RoundModel(RegressionModel):
         constant = np.zeros((len(points), q)) if point.intercept is None else point.intercept.reshape(-1, q)
         found = [self.frame.in_public_units(np.column_stack(line)) for line in zip(constant, coef)]
         change = np.reshape(found[1:], (len(free), -1)) - found[0].ravel()
-        return found[0], change.T @ np.linalg.solve((information + information.T) / 2, change)
+        values, vectors = np.linalg.eigh((information + information.T) / 2)
+        change = vectors.T @ change
+        return found[0], change.T @ (change / np.maximum(values, _LEAST_INFORMATION)[:, None])
 
     def _set_coordinates(self, lines, covariance, x):
         for part in self.likelihoods:
