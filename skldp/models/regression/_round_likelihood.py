@@ -287,7 +287,7 @@ class RoundLikelihood:
         first, score, mean, second = int(kappa > 0), means.score - self.offset, np.zeros(d + q), np.eye(d + q)
         if kappa:
             score = score - np.outer(self.base, means.curvature[0] / kappa)
-        inverse = np.linalg.inv(self.secant + _LEAST_WEIGHT * weight * np.eye(len(self.secant)))  # where no mean changes
+        inverse = np.linalg.inv(self.secant + _LEAST_WEIGHT * weight * np.eye(len(self.secant)))  # if no mean changes
         score = (inverse @ score.ravel()).reshape(score.shape)
         if kappa:
             mean = np.append(means.curvature[0, 1:] / (kappa * weight), score[:, 0] / kappa)
