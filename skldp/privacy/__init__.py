@@ -11,7 +11,7 @@ from skldp.privacy._noise import (
     laplace_slack,
     uniform_below,
 )
-from skldp.privacy._radii import record_radius
+from skldp.privacy._radii import record_radius, score_radius
 from skldp.privacy._sensitivity import (
     ball_sensitivity,
     interval_sensitivity,
@@ -19,7 +19,6 @@ from skldp.privacy._sensitivity import (
     moment_radius,
     moment_sensitivity,
     paper_moment_bound,
-    score_radius,
     weighted_moment_sensitivity,
 )
 from skldp.privacy._shuffling import shuffled_epsilon

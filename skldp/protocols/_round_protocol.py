@@ -14,7 +14,8 @@ from skldp._validation._parameters import check_choice, check_integer, check_len
 from skldp.exceptions import InvalidParameterError
 from skldp.mechanisms._encoding import clip_to_unit_ball
 from skldp.mechanisms._randomized_response import replace_unknown
-from skldp.privacy._sensitivity import check_nonnegative, score_radius
+from skldp.privacy._radii import score_radius
+from skldp.privacy._sensitivity import check_nonnegative
 from skldp.protocols._possible_sums import column_sums
 from skldp.protocols._regression_protocol import LabelledProtocol, RegressionProtocol
 from skldp.protocols._responses import LINKS, Counts, Response
