@@ -98,7 +98,7 @@ class LDPCovariance(BaseLDPCovariance, EmpiricalCovariance):
     -----
     The model is :math:`x \sim N(m, \Sigma)`. A client reports the noisy svec of :math:`\tilde v\tilde v^T`,
     :math:`\tilde v = (\kappa, x/R)`: that of a linear regression without the response. ``get_precision``,
-    ``mahalanobis``, ``score`` and ``error_norm`` are those of :class:`sklearn.covariance.EmpiricalCovariance`.
+    ``mahalanobis``, ``score`` and ``error_norm`` are those of ``sklearn.covariance.EmpiricalCovariance``.
 
     *Approximations.* The mean of N reports and the records are assumed to be normal, and the clipping of records to the
     ball is not modelled: choose ``data_norm`` such that few records exceed it.

@@ -29,10 +29,10 @@ class LDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseLDPCovarianc
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, n_features)
+    components_ : ndarray of shape (n_components, n_features)
         Eigenvectors of the posterior mean of the covariance, by decreasing eigenvalue. The largest entry of each in
         absolute value is positive, as in scikit-learn.
-    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components_,)
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Posterior means of the variance along each component, and of its share of the total variance. The former are
         the eigenvalues of ``covariance_``.
     mean_ : ndarray of shape (n_features,)
@@ -161,7 +161,7 @@ class LDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseLDPCovarianc
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components_)
+        ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self, "posterior_")
         return (validate_data(self, X, dtype=np.float64, reset=False) - self.mean_) @ self.components_.T
@@ -171,7 +171,7 @@ class LDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseLDPCovarianc
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components_)
+        X : array-like of shape (n_samples, n_components)
             Coordinates.
 
         Returns
@@ -191,10 +191,10 @@ class LDPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseLDPCovarianc
 
         Returns
         -------
-        component : ndarray of shape (n_components_,)
+        component : ndarray of shape (n_components,)
             Angle between each component and the true principal axis of the same number. 90 degrees means that the
             reports say nothing about it.
-        subspace : ndarray of shape (n_components_,)
+        subspace : ndarray of shape (n_components,)
             Largest angle between a direction in the span of the first j components, for each j, and the span of the
             first j true axes. It is small where the next component explains much less, even if single components are
             uncertain; the span of all components of a space is certain.

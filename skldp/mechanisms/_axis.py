@@ -72,7 +72,7 @@ class Axis(DirectionMechanism):
 
     .. math:: C' = E\,T^4 - 6\frac{E\,T^2(1 - T^2)}p + 3A' = \frac{E(3P_{20} - 6P_{11} + 3P_{02})}{ZD(D + 2)} .
 
-    Contracted with a symmetric X without entries in the padding's row, this is :class:`MomentNoise` with
+    Contracted with a symmetric X without entries in the padding's row, this is ``MomentNoise`` with
     :math:`(c_0, c_1, c_2) = (2\rho^4A', 2\rho^2B', C')/\beta^2` and
     :math:`(g_0, g_1) = (\rho^4(A' - \alpha^2), \rho^2(B' - \alpha\beta))/\beta^2`. The padding is not in the formula,
     for any distribution.
