@@ -6,7 +6,7 @@ from scipy.special import ndtri
 
 from skldp import MCMC, LDPCovariance
 from skldp.sampling import sample
-from tests.statistical.calibration import draw_covariance, draw_mean, p_values
+from tests.statistical.calibration import draw_covariance, draw_mean, halved, p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
@@ -50,6 +50,7 @@ def worst_p_value(scores):
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 3.0}, {"epsilon": 20.0}, {"epsilon": 20.0, "centred": True},
+                                     {"epsilon": 8.0, "mechanism": "axis", "d": 2},
                                      {"epsilon": 20.0, "mechanism": "gaussian", "d": 2}], ids=str)
 def test_posterior_is_calibrated(options):
     assert worst_p_value(scores_of(**options)) > LEVEL
@@ -59,7 +60,7 @@ def test_posterior_is_calibrated(options):
 def test_a_likelihood_with_half_the_noise_is_detected(mechanism):
     def half_the_noise(model):
         for likelihood in model.likelihoods:
-            likelihood.noise /= 2
+            likelihood.law = halved(likelihood.law)
         return model
 
     assert worst_p_value(scores_of(20.0, mechanism, d=2, break_model=half_the_noise)) < LEVEL
