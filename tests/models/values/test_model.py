@@ -94,6 +94,14 @@ def test_likelihood_of_a_single_report_equals_the_probability_of_its_cell(family
     assert (found[:, 0] != found[:, 1]).any()
 
 
+def test_probabilities_of_cells_without_noise_add_up_to_one():
+    protocol = ValueProtocol(bounds=(-1, 2), mechanism="laplace", epsilon=np.inf)
+    theta = np.array([[prior.unconstrain(value) for prior, value in zip(GAUSSIAN.priors.values(), [0.4, 0.7])]])
+    found = np.exp(UnivariateModel(GAUSSIAN, protocol.aggregate([])).report_log_likelihoods(protocol, theta))[:, 0]
+    assert found.sum() == pytest.approx(1, abs=1e-9)
+    assert found[protocol.cells.centres == -1.0].max() == pytest.approx(stats.norm(0.4, 0.7).cdf(-1), rel=0.05)
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("values", [[0.4, 0.7], [0.4, 0.05], [-2.0, 3.0], [0.5, 30.0]])
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
