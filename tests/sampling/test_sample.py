@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skldp import MCMC
 from skldp.sampling import sample
-from skldp.sampling._chains import _set_total
+from skldp.sampling._chains import Chains, _set_total
 from skldp.sampling._diagnostics import Diagnostics
 from skldp.sampling._inference import _next_block, _progress_bar, _thinned_path
 from tests.sampling.sampling_targets import Gaussian, SmoothGaussian, worst_moment_z
@@ -44,6 +44,18 @@ def test_progress_changes_no_draw_and_is_one_bar(make, capfd):
     assert err.count("\n") == 1 and err.endswith("\n")
     last = err.strip().split("\r")[-1]
     assert "100%" in last and "acceptance=" in last and "rhat=1.0" in last and "ess=" in last and "(x[" in last
+
+
+def test_a_run_in_pieces_takes_the_steps_it_was_asked_for():
+    class Counted(Chains):
+        def _run_piece(self, n_steps, tune):
+            taken.append(n_steps)
+            return np.empty((4, n_steps, 2)), np.empty((4, n_steps))
+
+    taken = []
+    chains = Counted(None, None, None, types.SimpleNamespace(disable=False))
+    assert chains.run(50)[0].shape == (4, 50, 2)
+    assert taken == [20, 20, 10]
 
 
 def test_the_widget_of_a_notebook_gets_the_new_total():

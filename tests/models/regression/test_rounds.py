@@ -13,6 +13,7 @@ from skldp import RegressionPrior
 from skldp.exceptions import InvalidParameterError
 from skldp.models import RoundModel
 from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
+from skldp.models.regression._rounds import _moments_of_x
 from skldp.protocols import CountRoundProtocol, LabelMomentProtocol, RoundProtocol
 from tests.models.regression.priors import Prior
 
@@ -468,3 +469,9 @@ def test_clipped_counts_do_not_bias_the_coefficients():
     np.testing.assert_allclose(found, truth, atol=0.05)
     plain = PoissonRegressor(alpha=0.0).fit(X, np.minimum(y, 3))
     assert np.abs(plain.coef_ - truth[1:]).max() > 0.4, "clipping matters"
+
+
+def test_without_reports_x_is_taken_to_be_centred_in_the_ball():
+    mean, covariance = _moments_of_x([], 3)
+    np.testing.assert_array_equal(mean, np.zeros(3))
+    np.testing.assert_allclose(np.trace(covariance), 0.25)
