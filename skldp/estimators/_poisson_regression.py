@@ -82,6 +82,9 @@ class LDPBayesPoissonRegression(RegressorMixin, BaseLDPRoundRegression):
     of a quasi-likelihood: counts that vary more than a Poisson variable do not bias the coefficients, unless clipped,
     but without noise, or with very many reports, the intervals are then too narrow.
 
+    *Approximations.* In simulations from the prior 90 % intervals cover 82 to 87 %
+    (``tests/statistical/test_round_calibration.py``). The clipping of records to the ball is not modelled.
+
     References
     ----------
     T. Kulkarni, J. Jälkö, S. Kaski, A. Honkela (2022). Locally differentially private Bayesian inference. AISTATS.
