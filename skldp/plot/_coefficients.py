@@ -81,10 +81,11 @@ class CoefficientDisplay:
         CoefficientDisplay
         """
         found = raw_effects(estimator, check_fraction(level, "level"))
-        kept = [place for place, term in enumerate(found["term"]) if intercept or term != "intercept"]
+        pairs = [term if isinstance(term, tuple) else (term,) for term in found["term"]]
+        kept = [place for place, pair in enumerate(pairs) if intercept or pair[-1] != "intercept"]
         mean, low, high = (found[name][kept] for name in ("estimate", "lower", "upper"))
-        return cls([found["term"][place] for place in kept], mean, low, high, level=level).plot(
-            ax=ax, reference=reference, **kwargs)
+        terms = [": ".join(map(str, pairs[place])) for place in kept]
+        return cls(terms, mean, low, high, level=level).plot(ax=ax, reference=reference, **kwargs)
 
     def plot(self, ax: Any = None, *, reference: Any = None, **kwargs: Any) -> Self:
         """Draw.

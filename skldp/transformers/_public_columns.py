@@ -208,7 +208,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             A row for each term, with posterior mean, standard deviation and interval: the change of the response per
             unit of a number (of its logarithm, if that is its transform), and of every category against the reference.
             The intercept is the response where all numbers (or transformed numbers) are 0, in the reference categories.
-            A logistic regression has odds ratios as well. Without pandas a dict of arrays.
+            A logistic regression has odds ratios as well. With three or more classes, or several responses, the rows
+            are pairs of a class (or the response's number) and a term; the terms of a class are about its odds against
+            the geometric mean of all classes. Without pandas a dict of arrays.
 
         Notes
         -----
@@ -231,11 +233,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """
         found = raw_effects(pipeline, check_fraction(level, "level"))
         try:
-            from pandas import DataFrame
+            from pandas import DataFrame, MultiIndex
         except ImportError:
             return found
         terms = found.pop("term")
-        return DataFrame(found, index=terms)
+        return DataFrame(found, index=MultiIndex.from_tuples(terms) if isinstance(terms[0], tuple) else terms)
 
     def _schema(self, n_columns):
         """Return the checked schema; without one, numbers in [-1, 1] for each of ``n_columns``."""

@@ -10,21 +10,28 @@ from skldp.exceptions import InvalidParameterError
 def raw_effects(pipeline, level):
     """Return terms of a fitted pipeline with their posterior means, standard deviations and intervals, as columns.
 
-    The last step is a regression with a posterior, and the step before it has a schema.
+    The last step is a regression with a posterior, and the step before it has a schema. With several lines (classes
+    or responses) a term is a pair of the line's name and the term.
     """
     regression, columns = _steps(pipeline)
     draws = regression.posterior_.draws
-    coef = draws["coef"].reshape(-1, *draws["coef"].shape[2:])
-    if coef.ndim != 2:
-        raise InvalidParameterError("raw_coefficients describes one response, and this regression has "
-                                    f"{coef.shape[1]}. Fit one pipeline for each of them.")
+    lines = draws["coef"].reshape(-1, *np.atleast_2d(regression.coef_).shape)
     terms, changes, reference = _linear_map(columns.schema_)
     scale = columns.data_norm_ / columns.schema_.radius
-    effects = scale * coef @ changes.T
+    effects = scale * lines @ changes.T
     if "intercept" in draws:
-        start = draws["intercept"].reshape(-1, 1) + scale * coef @ reference[:, None]
-        terms, effects = ["intercept", *terms], np.column_stack([start, effects])
-    return _table(terms, effects, level, is_classifier(regression))
+        start = draws["intercept"].reshape(lines.shape[:2]) + scale * lines @ reference
+        terms, effects = ["intercept", *terms], np.concatenate([start[..., None], effects], axis=-1)
+    terms = _named(terms, regression, lines.shape[1])
+    return _table(terms, effects.reshape(len(lines), -1), level, is_classifier(regression))
+
+
+def _named(terms, regression, n_lines):
+    """Return names of all terms: as they are for one line, otherwise pairs with a class or the response's number."""
+    if n_lines == 1:
+        return terms
+    names = regression.classes_ if is_classifier(regression) else range(n_lines)
+    return [(name, term) for name in names for term in terms]
 
 
 def _steps(pipeline):

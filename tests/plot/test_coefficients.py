@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from skldp import CoefficientDisplay, LDPBayesLinearRegression, PublicColumns
+from skldp import CoefficientDisplay, LDPBayesLinearRegression, LDPBayesLogisticRegression, PublicColumns
 from skldp.exceptions import InvalidParameterError
 
 
@@ -38,3 +38,11 @@ def test_intercept_and_own_axes(model):
 def test_other_estimators_raise(model):
     with pytest.raises(InvalidParameterError, match="PublicColumns"):
         CoefficientDisplay.from_estimator(model[-1])
+
+
+def test_classes_are_in_the_names():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(20, 60, size=(2000, 1))
+    regression = LDPBayesLogisticRegression(classes=["x", "y", "z"], n_rounds=1, inference="laplace", random_state=0)
+    model = make_pipeline(PublicColumns(schema={"age": (20, 60)}), regression).fit(X, rng.choice(["x", "y", "z"], 2000))
+    assert CoefficientDisplay.from_estimator(model).terms == ["x: age", "y: age", "z: age"]

@@ -178,6 +178,29 @@ class TestRawUnits:
         assert found.loc["owner[True]", "odds_ratio"] == pytest.approx(np.exp(plain.coef_[0, -1]), rel=0.15)
         assert (found["odds_lower"] < found["odds_ratio"]).all()
 
+    def test_three_classes(self):
+        frame, model = self.fitted(
+            LDPBayesLogisticRegression(epsilon=np.inf, classes=["a", "b", "c"], inference="laplace", random_state=0),
+            lambda frame: np.where(frame["owner"], "c", np.where(frame["cut"] == "Good", "a", "b")))
+        found = model[0].raw_coefficients(model)
+        assert list(found.index[:2]) == [("a", "intercept"), ("a", "log(carat)")] and len(found) == 3 * 6
+        estimates = found["estimate"].unstack()
+        np.testing.assert_allclose(estimates.sum(), 0.0, atol=1e-8)
+        assert estimates["owner[True]"].idxmax() == "c" and estimates["cut[Good]"].idxmax() == "a"
+        logits = model[-1].coef_ @ (model[0].transform(frame[:1]) - model[0].transform(frame[1:2])).T
+        raw = self.indicators(frame[:2])
+        np.testing.assert_allclose(estimates[list(found.loc["a"].index[1:])].to_numpy() @ (raw[0] - raw[1]),
+                                   logits[:, 0], atol=1e-8)
+
+    def test_several_responses(self):
+        frame = table(4000)
+        regression = LDPBayesLinearRegression(epsilon=np.inf, bounds_y=[(0, 3), (50, 70)], inference="laplace",
+                                              random_state=0)
+        model = make_pipeline(PublicColumns(schema=SCHEMA), regression).fit(frame, frame[["carat", "depth"]])
+        found = model[0].raw_coefficients(model)
+        assert found.loc[(1, "depth"), "estimate"] == pytest.approx(1.0, abs=0.02)
+        assert abs(found.loc[(0, "depth"), "estimate"]) < 0.02 and "odds_ratio" not in found
+
     def test_without_pandas(self, monkeypatch):
         _, model = self.fitted(LDPBayesLinearRegression(inference="laplace", random_state=0),
                                lambda frame: frame["carat"])
