@@ -188,7 +188,8 @@ class QuietAboveTheDiagonal(GaussianMoments):
 def measured_delta(cls, layout, epsilon, pessimistic):
     """Return delta at epsilon, from the measured separation of the worst pair's means and the noise along it."""
     mechanism = make(cls, layout, epsilon=epsilon, delta=1e-5)
-    reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000))) for record in worst_pair(mechanism)]
+    reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000), rng=seed))
+               for seed, record in enumerate(worst_pair(mechanism))]
     gap = reports[0].mean(axis=0) - reports[1].mean(axis=0)
     # The exact direction is used; a measured one would add the noise of every entry to the separation.
     plain = make(GaussianMoments, layout, epsilon=np.inf)
@@ -291,7 +292,8 @@ def test_gaussian_noise_of_moments_without_a_response(cls, caught):
     """Delta at epsilon 1 from the separation of the worst records, and from the noise along it."""
     mechanism = cls(epsilon=1.0, delta=1e-5, n_features=2, intercept_weight=0.5, n_responses=0)
     pair = np.array([[1.0, 0.0], [-0.25, 0.9375**0.5]])
-    reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000))) for record in pair]
+    reports = [mechanism.decode(mechanism.randomize(repeat(record, 50_000), rng=seed))
+               for seed, record in enumerate(pair)]
     plain = GaussianMoments(epsilon=np.inf, n_features=2, intercept_weight=0.5, n_responses=0)
     direction = np.subtract(*plain.decode(plain.randomize(pair)))
     gap = np.linalg.norm(direction)
