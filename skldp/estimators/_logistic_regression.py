@@ -13,11 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from skldp.estimators._mechanisms import Records, check_mechanism, sends_records
+from skldp.estimators._regression import predictive_line
 from skldp.estimators._round_regression import BaseLDPRoundRegression
 from skldp.estimators._rounds import check_number_of_rounds
 from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
+from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 from skldp.protocols._round_protocol import RoundProtocol
@@ -210,10 +212,13 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     def _describe(self, posterior, models, *rounds):
         return {**super()._describe(posterior, models, *rounds), "classes_": np.array(rounds[0].protocol.classes)}
 
-    def _certainty(self, line, rounds):
+    def _predictive(self, posterior, model):
+        if isinstance(model, RoundModel):
+            return super()._predictive(posterior, model)
+        line = predictive_line(posterior.draws)
         # For a normal u of mean a and variance v, E expit(u) is about expit(a / sqrt(1 + pi v / 8)).
-        variance = max(line.left, 0.0) if len(rounds) == 1 else line.level
-        return 1 / math.sqrt(1 + math.pi * variance / 8)
+        certainty = 1 / math.sqrt(1 + math.pi * max(line.left, 0.0) / 8)
+        return certainty * line.coef[None], np.array([certainty * line.intercept])
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the log-odds of the second of two classes, or the score of each of several.

@@ -49,15 +49,11 @@ class BaseLDPRegression(BaseLDPEstimator):
 
 @dataclass(frozen=True)
 class Line:
-    """A linear prediction of a new response, and the variance that it leaves to the uncertainty of the parameters.
-
-    ``level`` is the variance of the prediction at the mean of x alone.
-    """
+    """A linear prediction of a new response, and the variance that it leaves to the uncertainty of the parameters."""
 
     coef: np.ndarray
     intercept: float
     left: float
-    level: float = 0.0
 
 
 def draws_by_line(draws):
@@ -94,5 +90,4 @@ def predictive_line(draws):
     second = second + deviation.T @ deviation / len(deviation)
     cross = cross + deviation.T @ centre / len(deviation)
     line = np.linalg.solve(second, cross)
-    return Line(line, float(centre.mean() - line @ x_mean.mean(axis=0)), float(variance + centre.var() - line @ cross),
-                float(centre.var()))
+    return Line(line, float(centre.mean() - line @ x_mean.mean(axis=0)), float(variance + centre.var() - line @ cross))

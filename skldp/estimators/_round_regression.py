@@ -4,7 +4,7 @@ import numpy as np
 
 from skldp._validation._parameters import sampling_seed
 from skldp.estimators._budgets import check_budgets
-from skldp.estimators._regression import BaseLDPRegression, draws_by_line, predictive_line
+from skldp.estimators._regression import BaseLDPRegression
 from skldp.estimators._rounds import (
     DEFAULT_ROUNDS,
     FEW_CLIENTS,
@@ -66,20 +66,25 @@ class BaseLDPRoundRegression(BaseLDPRegression):
 
     def _describe(self, posterior, models, *rounds):
         posterior = self._informed(models[0], posterior)
-        mean, lines = posterior.mean(), [predictive_line(draws) for draws in draws_by_line(posterior.draws)]
-        certainty = min(self._certainty(line, rounds) for line in lines)
+        mean, (predictive_coef, predictive_intercept) = posterior.mean(), self._predictive(posterior, *models)
         return {
-            "predictive_coef_": certainty * np.array([line.coef for line in lines]),
-            "predictive_intercept_": certainty * np.array([line.intercept for line in lines]),
+            "predictive_coef_": predictive_coef,
+            "predictive_intercept_": predictive_intercept,
             "coef_": np.atleast_2d(mean["coef"]),
             "coef_std_": np.atleast_2d(posterior.std()["coef"]),
-            "intercept_": np.broadcast_to(mean.get("intercept", 0.0), len(lines)).copy(),
+            "intercept_": np.broadcast_to(mean.get("intercept", 0.0), len(predictive_coef)).copy(),
             "covariance_": mean["covariance"],
             "information_": {"coef": np.atleast_2d(posterior.information["coef"])},
             "posterior_": posterior,
             "rounds_": [(aggregate.protocol, aggregate) for aggregate in rounds],
         }
 
-    def _certainty(self, line, rounds):
-        """Return the factor by which a predictive line is shrunk for the uncertainty of the parameters."""
-        return 1.0
+    def _predictive(self, posterior, model):
+        """Return coefficients and intercepts of predictions: those at the mode, which predict better than averages.
+
+        The posterior is skewed: the less of the covariance of x the reports tell in a direction, the longer its tail of
+        large coefficients.
+        """
+        mode = model.constrain(model.mode())
+        coef = np.atleast_2d(mode["coef"][0])
+        return coef, np.broadcast_to(mode["intercept"][0] if "intercept" in mode else 0.0, len(coef)).copy()

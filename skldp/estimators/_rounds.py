@@ -8,9 +8,8 @@ import numpy as np
 
 from skldp._validation._parameters import check_integer
 from skldp.estimators._mechanisms import vector_mechanism
-from skldp.estimators._regression import draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError, InvalidReportError
-from skldp.models.regression._round_likelihood import Frame
+from skldp.models.regression._round_reports import Frame
 from skldp.models.regression._rounds import RoundModel
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._description import VERSION, check_format, parse
@@ -190,27 +189,38 @@ def next_protocol(rounds, prior, first):
 
     Notes
     -----
-    Its model is the predictive line of the posterior so far, by Laplace's method. The coordinates of x are the same in
-    all later rounds: see ``_whitened``.
+    Its model is that at the mode of the posterior so far. The coordinates of x, and whether clients send the curvature,
+    are the same in all later rounds: see ``_whitened`` and ``_tells_curvature``.
     """
     if not rounds:
         return first
     model = RoundModel(rounds, prior)
-    posterior = LaplaceApproximation()._infer(model, 0, False, None)
-    lines = [predictive_line(draws) for draws in draws_by_line(posterior.draws)]
-    public = model.response.lines(np.array([[line.intercept, *(line.coef * first.data_norm)] for line in lines]))
-    last = rounds[-1].protocol
+    last, public = rounds[-1].protocol, model.lines_of(model.mode())
     if len(rounds) > 1:
         return replace(last, epsilon=first.epsilon, theta=_flat(model.frame.moved(public)))
+    posterior = LaplaceApproximation()._infer(model, 0, False, None)
     transform, centre = _whitened(posterior.mean(), model, first)
     options = {"theta": _flat(Frame(transform, centre, public).moved(public)), "centre": _flat(centre),
                "transform": _flat(transform)}
     if isinstance(first, ScoreProtocol):
-        return replace(first, **options)
-    return RoundProtocol(
-        epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
-        schema=first.schema, classes=first.classes, mechanism=vector_mechanism(first.mechanism),
-        intercept_weight=first.intercept_weight, **options)
+        following = replace(first, **options)
+    else:
+        following = RoundProtocol(
+            epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
+            schema=first.schema, classes=first.classes, mechanism=vector_mechanism(first.mechanism),
+            intercept_weight=first.intercept_weight, **options)
+    told = _tells_curvature(following, rounds[0].n_reports / 2)
+    return following if told else replace(following, curvature_weight=0.0)
+
+
+def _tells_curvature(protocol, n_reports):
+    """Whether reports tell the curvature: the error of an eigenvalue is below the largest one that is typical.
+
+    Otherwise the curvature of later rounds would be noise, to which the posterior adapts. Clients then send the score
+    alone, which is shorter and has less noise, and the first round tells the covariance of x.
+    """
+    error = np.sqrt(2 * protocol.order * protocol.randomizer.noise_variance / max(n_reports, 1))
+    return error < protocol.response.largest_curvature * _TYPICAL_SQUARE / protocol.n_features
 
 
 def _whitened(mean, model, first):
@@ -227,7 +237,7 @@ def _whitened(mean, model, first):
     d, unit = first.n_features, first.data_norm
     centre = mean["x_mean"] / unit if "x_mean" in mean else np.zeros(d)
     values, vectors = np.linalg.eigh(mean["covariance"] / unit**2)
-    part = model.last[0]
+    part = model.likelihoods[0]
     whitened = np.maximum(values, 0.0) + _SHARE_OF_ERROR * np.sqrt(d * part.curvature_variance) / part.weight
     scales = np.sqrt(_TYPICAL_SQUARE / np.sum(np.maximum(values, 0.0) / whitened) / whitened)
     return (vectors * scales) @ vectors.T, centre

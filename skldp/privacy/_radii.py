@@ -45,7 +45,7 @@ def record_radius(norm: float, y_bound: float, y_weight: float = 1.0, intercept_
     return math.sqrt(check_positive(norm, "norm") ** 2 + kappa**2 + n_responses * response**2)
 
 
-def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
+def score_radius(intercept_weight: float = 0.0, residual: float = 0.5, curvature_weight: float = 1.0) -> float:
     r"""Length that a report of score and curvature has at the edge of the unit ball, for a typical residual.
 
     Parameters
@@ -54,6 +54,8 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
         Weight :math:`\kappa` of the constant.
     residual : float, default=0.5
         Length :math:`r_0` of a typical residual: 1/2 for two equally likely labels.
+    curvature_weight : float, default=1.0
+        Weight c of the curvature; 0 if the report is the score alone.
 
     Returns
     -------
@@ -62,14 +64,14 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
     Notes
     -----
     With :math:`\tilde x = (\kappa, x)`, :math:`B = \|\tilde x\|^2`, the residual r of the response, a vector or a
-    number, and the curvature w, the vector is :math:`(r\tilde x^T, w\,\mathrm{svec}\,\tilde x\tilde x^T)`. svec is an
+    number, and the curvature w, the vector is :math:`(r\tilde x^T, cw\,\mathrm{svec}\,\tilde x\tilde x^T)`. svec is an
     isometry, :math:`\|\tilde x\tilde x^T\| = B` and :math:`\|r\tilde x^T\| = \|r\|\sqrt B`, so the squared length is
-    :math:`\|r\|^2B + w^2B^2`. For a residual of :math:`r_0` and w = 1/4 it is :math:`r_0^2B + B^2/16`, which increases
-    in B up to :math:`B = 1 + \kappa^2`. This is the radius :math:`\rho`; no record in the ball is shortened at a model
-    with equally likely labels. Given x and the public model, let m be the largest length of r over all responses. The
-    weight
+    :math:`\|r\|^2B + c^2w^2B^2`. For a residual of :math:`r_0` and w = 1/4 it is :math:`r_0^2B + c^2B^2/16`, which
+    increases in B up to :math:`B = 1 + \kappa^2`. This is the radius :math:`\rho`; no record in the ball is shortened
+    at a model with equally likely labels. Given x and the public model, let m be the largest length of r over all
+    responses. The weight
 
-    .. math:: v = \min\left(1, \frac\rho{\sqrt{m^2B + w^2B^2}}\right)
+    .. math:: v = \min\left(1, \frac\rho{\sqrt{m^2B + c^2w^2B^2}}\right)
 
     depends on x and public numbers only, and because :math:`\|r\| \le m`, the weighted vector has a length of at most
     :math:`\rho` for every record and response. Any two reports are at most :math:`2\rho` apart, by the triangle
@@ -84,4 +86,5 @@ def score_radius(intercept_weight: float = 0.0, residual: float = 0.5) -> float:
     0.3125
     """
     square = 1 + check_nonnegative(intercept_weight, "intercept_weight") ** 2
-    return math.sqrt(check_positive(residual, "residual") ** 2 * square + square**2 / 16)
+    weight = check_nonnegative(curvature_weight, "curvature_weight")
+    return math.sqrt(check_positive(residual, "residual") ** 2 * square + (weight * square / 4) ** 2)

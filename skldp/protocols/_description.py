@@ -14,8 +14,10 @@ VERSION = 1
 
 KINDS: dict = {}  # class of protocol by its name
 
-ADDED_LATER = {"subset_size", "schema", "design", "link"}  # fields that older files lack, which then have their default
-_OPTIONAL = {"schema": None, "design": None, "link": "logit"}  # fields that a description lacks if they are these
+# Fields that older files lack, which then have their default
+ADDED_LATER = {"subset_size", "schema", "design", "link", "curvature_weight"}
+# Fields that a description lacks if they are these
+_OPTIONAL = {"schema": None, "design": None, "link": "logit", "curvature_weight": 1.0}
 _LABELS = {"categories", "classes"}  # fields that keep the type of their numbers; others are floats or integers
 _ID_BYTES = {32: 16, 16: 8}  # bytes of a digest by the length of the id; older files have ids of 64 bits
 

@@ -34,6 +34,7 @@ class ScoreProtocol(RegressionProtocol):
     centre: tuple = ()
     transform: tuple = ()
     intercept_weight: float = 0.3
+    curvature_weight: float = 1.0
 
     @property
     @abstractmethod
@@ -43,6 +44,7 @@ class ScoreProtocol(RegressionProtocol):
     def _check_model(self):
         weight = check_nonnegative(self.intercept_weight, "intercept_weight")
         object.__setattr__(self, "intercept_weight", weight)
+        object.__setattr__(self, "curvature_weight", check_nonnegative(self.curvature_weight, "curvature_weight"))
         d, q = self.n_features, self.response.n_lines
         if self._n_entries > MAX_ENTRIES:
             raise InvalidParameterError(f"n_features={d} means a report of {self._n_entries} entries, and it may have "
@@ -84,12 +86,12 @@ class ScoreProtocol(RegressionProtocol):
 
     @property
     def _n_entries(self):
-        return self._n_score + self.order * (self.order + 1) // 2
+        return self._n_score + (self.curvature_weight > 0) * self.order * (self.order + 1) // 2
 
     @property
     def radius(self) -> float:
         """Largest length of the vector that is randomised."""
-        return score_radius(self.intercept_weight, self.response.radius)
+        return score_radius(self.intercept_weight, self.response.radius, self.curvature_weight)
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -99,9 +101,9 @@ class ScoreProtocol(RegressionProtocol):
         return rows, columns
 
     @cached_property
-    def _isometry(self):
+    def _scales(self):
         rows, columns = self.places
-        return np.where(rows == columns, 1.0, math.sqrt(2))
+        return self.curvature_weight * np.where(rows == columns, 1.0, math.sqrt(2))
 
     @cached_property
     def randomizer(self):
@@ -117,8 +119,8 @@ class ScoreProtocol(RegressionProtocol):
             n_features += 1
         return n_features
 
-    def mean_report(self, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unbiased mean score, shape (q, order), and the mean curvature, shape (order, order).
+    def mean_report(self, tally: Tally) -> tuple[np.ndarray, Any]:
+        """Return the unbiased mean score, shape (q, order), and the mean curvature, shape (order, order), or None.
 
         Parameters
         ----------
@@ -127,13 +129,18 @@ class ScoreProtocol(RegressionProtocol):
 
         Returns
         -------
-        score, curvature : ndarray
+        score : ndarray
+        curvature : ndarray or None
+            None without a curvature weight.
         """
         mean = self.randomizer.decode((tally.sums / max(tally.n_reports, 1)).astype(float)[None])[0]
+        score = mean[:self._n_score].reshape(-1, self.order)
+        if not self.curvature_weight:
+            return score, None
         curvature = np.empty((self.order, self.order))
         rows, columns = self.places
-        curvature[rows, columns] = curvature[columns, rows] = mean[self._n_score:] / self._isometry
-        return mean[:self._n_score].reshape(-1, self.order), curvature
+        curvature[rows, columns] = curvature[columns, rows] = mean[self._n_score:] / self._scales
+        return score, curvature
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
@@ -151,12 +158,14 @@ class ScoreProtocol(RegressionProtocol):
             return np.nan_to_num(self._score_and_curvature(x, codes), posinf=0.0, neginf=0.0)
 
     def _score_and_curvature(self, x, codes):
-        """Weighted score and curvature, shape (n, q order + order (order + 1) / 2), for x in public units."""
+        """Weighted score and curvature in svec coordinates, one row for each of the records x in public units."""
         extended, mean, curvature, weight = self.evaluate(x)
+        score = ((weight[:, None] * (codes - mean))[:, :, None] * extended[:, None, :]).reshape(len(x), self._n_score)
+        if not self.curvature_weight:
+            return score
         rows, columns = self.places
-        products = extended[:, rows] * extended[:, columns] * self._isometry
-        score = (weight[:, None] * (codes - mean))[:, :, None] * extended[:, None, :]
-        return np.hstack([score.reshape(len(x), self._n_score), (weight * curvature)[:, None] * products])
+        products = extended[:, rows] * extended[:, columns] * self._scales
+        return np.hstack([score, (weight * curvature)[:, None] * products])
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return (constant, x) in the coordinates of the model, mean response, curvature, and weight of records.
@@ -177,7 +186,8 @@ class ScoreProtocol(RegressionProtocol):
         extended = np.column_stack([np.full(len(x), self.intercept_weight), x]) if self.has_intercept else x
         mean, square = self.response.mean(u), np.vecdot(extended, extended)
         curvature = self.response.weight(u, mean)
-        largest = np.sqrt(self.response.largest_residual(mean) ** 2 * square + (curvature * square) ** 2)
+        largest = np.sqrt(self.response.largest_residual(mean) ** 2 * square
+                          + (self.curvature_weight * curvature * square) ** 2)
         return extended, mean, curvature, self.radius / np.maximum(largest, self.radius)
 
     def _possible(self, tally):
@@ -203,6 +213,8 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
         Public matrix by which the difference is multiplied, row after row. Empty for the identity.
     intercept_weight : float, default=0.3
         Weight :math:`\kappa` of the constant; 0 omits it.
+    curvature_weight : float, default=1.0
+        Weight c of the curvature; 0 omits it. The noise is spread over all entries, so there is less without it.
     mechanism : {"sphere", "gaussian"}, default="sphere"
         How the vector is randomised.
     classes : tuple, default=(0, 1)
@@ -219,7 +231,7 @@ class RoundProtocol(LabelledProtocol, ScoreProtocol):
     :math:`t_k` is a vertex of a regular simplex with edges of length 1 (-1/2 and 1/2 for two labels). A client with
     label k sends
 
-    .. math:: v\,(r\tilde x^T,\ w\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad r = t_k - \sum_jp_jt_j, \qquad
+    .. math:: v\,(r\tilde x^T,\ cw\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad r = t_k - \sum_jp_jt_j, \qquad
               w = \frac14\,\frac{1 - \sum_jp_j^2}{1 - 1/K}
 
     with the weight v of :func:`skldp.privacy.score_radius`, which makes it at most :math:`\rho` long; for two labels w
@@ -266,7 +278,7 @@ class CountRoundProtocol(ScoreProtocol):
     ----------
     bounds_y : tuple of (0, int), default=(0, 20)
         Zero, and the largest count b that is told apart: larger ones are clipped to it.
-    theta, centre, transform, intercept_weight, mechanism
+    theta, centre, transform, intercept_weight, curvature_weight, mechanism
         As in :class:`RoundProtocol`; the one predictor is the logarithm of the rate.
     epsilon, delta, data_norm, n_features, schema
         As in :class:`LabelMomentProtocol`.
@@ -276,7 +288,7 @@ class CountRoundProtocol(ScoreProtocol):
     With :math:`x'` and :math:`\tilde x` as in :class:`RoundProtocol` and the rate
     :math:`\lambda = \exp(\theta_0 + \theta^Tx')`, a client with count y sends
 
-    .. math:: v\,(r\tilde x,\ w\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad
+    .. math:: v\,(r\tilde x,\ cw\,\mathrm{svec}\,\tilde x\tilde x^T), \qquad
               r = \frac{\min(y, b) - E\min(Y, b)}b, \qquad w = \frac{\lambda P(Y < b)}b,
 
     where Y is a Poisson variable of rate :math:`\lambda`, and w is the derivative of the mean: clipping is part of the

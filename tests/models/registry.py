@@ -252,18 +252,22 @@ def _covariance_cases():
 
 
 def _round_cases():
-    """Regressions of labels and counts in rounds, with a frame of the later ones, and of cohorts with two budgets."""
-    for kind, n_rounds, constant, epsilons in (
-            ("labels", 1, True, (4.0,)), ("labels", 2, True, (4.0,)), ("labels", 2, True, (2.0, 8.0)),
-            ("labels", 2, False, (4.0,)), ("three labels", 1, True, (4.0,)), ("three labels", 2, True, (2.0, 8.0)),
-            ("three labels", 2, False, (4.0,)), ("counts", 1, True, (4.0,)), ("counts", 3, True, (2.0, 8.0)),
-            ("counts", 2, False, (4.0,))):
+    """Regressions of labels and counts in rounds, with a frame of the later ones, and of cohorts with two budgets.
+
+    The last entry is the weight of the curvature in later rounds.
+    """
+    for kind, n_rounds, constant, epsilons, weight in (
+            ("labels", 1, True, (4.0,), 1.0), ("labels", 2, True, (4.0,), 1.0), ("labels", 2, True, (2.0, 8.0), 0.0),
+            ("labels", 2, False, (4.0,), 1.0), ("three labels", 1, True, (4.0,), 1.0),
+            ("three labels", 2, True, (2.0, 8.0), 1.0), ("three labels", 2, False, (4.0,), 0.0),
+            ("counts", 1, True, (4.0,), 1.0), ("counts", 3, True, (2.0, 8.0), 1.0), ("counts", 2, False, (4.0,), 0.0)):
         case = test_rounds.KINDS[kind]
         X, y = test_rounds.records(N_CLIENTS, 2, kind=case)
 
-        def make(n_clients, unit=1.0, n_rounds=n_rounds, constant=constant, epsilons=epsilons, case=case, X=X, y=y):
+        def make(n_clients, unit=1.0, n_rounds=n_rounds, constant=constant, epsilons=epsilons, case=case, X=X, y=y,
+                 later={"curvature_weight": weight}):
             def cohort(number, epsilon):
-                return aggregate_of(lambda unit: case.protocols(constant, n_rounds, epsilon=epsilon,
+                return aggregate_of(lambda unit: case.protocols(constant, n_rounds, later, epsilon=epsilon,
                                                                 data_norm=unit)[number], n_clients, unit, X, y)
 
             return RoundModel([sum(cohort(number, epsilon) for epsilon in epsilons) for number in range(n_rounds)])

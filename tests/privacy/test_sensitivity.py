@@ -238,16 +238,16 @@ def curvature_of(case, p, u):
     return 0.25 * (1 - np.sum(p**2, axis=1)) / (1 - 1 / p.shape[1])
 
 
-def weighted_vectors(case, x, u, kappa, largest=np.max):
+def weighted_vectors(case, x, u, kappa, largest=np.max, c=1.0):
     """Weighted reports of each record with each outcome, shape (n, n_outcomes, width), and the smallest weight."""
     extended, p, codes = np.column_stack([np.full(len(x), kappa), x]), case.probabilities(u), case.response.codes(
         case.outcomes)
-    residuals, w = codes[None] - (p @ codes)[:, None], curvature_of(case, p, u)
+    residuals, w = codes[None] - (p @ codes)[:, None], c * curvature_of(case, p, u)
     scores = (residuals[:, :, :, None] * extended[:, None, None, :]).reshape(len(x), len(codes), -1)
     curvatures = np.repeat((w[:, None] * svec(extended))[:, None], len(codes), axis=1)
     square = np.sum(extended**2, axis=1)
     bound = np.sqrt(largest(np.sum(residuals**2, axis=2), axis=1) * square + (w * square) ** 2)
-    weight = np.minimum(1.0, score_radius(kappa, case.response.radius) / np.maximum(bound, 1e-300))
+    weight = np.minimum(1.0, score_radius(kappa, case.response.radius, c) / np.maximum(bound, 1e-300))
     return weight[:, None, None] * np.concatenate([scores, curvatures], axis=2), weight.min()
 
 
@@ -262,12 +262,12 @@ def hostile_rounds(case, kappa, d=2, n=60):
         yield x, np.clip(u, -30, 30)
 
 
-@pytest.mark.parametrize("kappa", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("kappa, c", [(0.0, 1.0), (0.3, 1.0), (1.0, 1.0), (0.0, 0.0), (0.3, 0.0), (0.3, 0.5)])
 @pytest.mark.parametrize("case", ROUNDS, ids=lambda case: f"{type(case.response).__name__}{len(case.outcomes)}")
-def test_weighted_reports_of_any_response_are_within_their_radius_and_attain_it(case, kappa):
-    declared, longest, farthest, least = score_radius(kappa, case.response.radius), 0.0, 0.0, 1.0
+def test_weighted_reports_of_any_response_are_within_their_radius_and_attain_it(case, kappa, c):
+    declared, longest, farthest, least = score_radius(kappa, case.response.radius, c), 0.0, 0.0, 1.0
     for x, u in hostile_rounds(case, kappa):
-        vectors, weight = weighted_vectors(case, x, u, kappa)
+        vectors, weight = weighted_vectors(case, x, u, kappa, c=c)
         longest, least = max(longest, np.linalg.norm(vectors, axis=2).max()), min(least, weight)
         ends = vectors.reshape(-1, vectors.shape[2])
         ends = ends[np.argsort(np.linalg.norm(ends, axis=1))[-80:]]

@@ -31,6 +31,7 @@ ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
 OTHER_VALUES = {
     "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0),
     "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
+    "curvature_weight": 0.7,
 }
 BUDGET = {"epsilon", "delta"}
 ROUNDS = (RoundProtocol, CountRoundProtocol)
@@ -227,6 +228,10 @@ CASES = {
         "transform": (1.0, 0.0, 0.0, 0.2, 2.0, 0.0, -0.1, 0.4, 0.7), "data_norm": 2.0, "intercept_weight": 0.0}),
     "score and curvature of one feature": Case(RoundProtocol, {"theta": (0.3, -4.0), "epsilon": 0.2,
                                                                "transform": (3.0,), "intercept_weight": 1.0}),
+    "score alone": Case(RoundProtocol, {"n_features": 2, "theta": (-0.4, 2.0, 0.5), "centre": (0.1, -0.2),
+                                        "transform": (1.5, 0.3, 0.0, 0.8), "curvature_weight": 0.0}),
+    "score of counts alone": Case(CountRoundProtocol, {"n_features": 2, "theta": (0.0, 1.0, -2.0),
+                                                       "curvature_weight": 0.0, "intercept_weight": 0.0}),
     "score and curvature at zero": Case(RoundProtocol, {"n_features": 3}),
     "score and curvature of three labels": Case(RoundProtocol, {
         "n_features": 2, "classes": LETTERS[:3], "theta": (-0.4, 2.0, 0.5, 1.0, -3.0, 0.2), "centre": (0.1, -0.2),

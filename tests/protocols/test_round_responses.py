@@ -84,39 +84,41 @@ def plain_reports(kind, protocol, x):
             w = math.exp(eta[0]) * sum(p[:-1]) / (len(p) - 1)
         else:
             w = 0.25 * (1 - sum(one**2 for one in p)) / (1 - 1 / len(p))
+        w *= protocol.curvature_weight
         matrix = w * np.outer(v, v)
         above = [math.sqrt(2) * matrix[i, j] for i in range(len(v)) for j in range(i + 1, len(v))]
         rows = [np.concatenate([*(r * v for r in code - mean), np.diag(matrix), above]) for code in codes]
         largest = math.sqrt(max(np.sum((code - mean) ** 2) for code in codes) * (v @ v) + (w * (v @ v)) ** 2)
-        found.append(min(1.0, score_radius(protocol.intercept_weight, kind.case.response.radius) / largest)
-                     * np.array(rows))
-    return np.array(found)
+        radius = score_radius(protocol.intercept_weight, kind.case.response.radius, protocol.curvature_weight)
+        found.append(min(1.0, radius / largest) * np.array(rows))
+    return np.array(found)[:, :, :protocol._n_entries]
 
 
 @every
 @with_and_without
-@pytest.mark.parametrize("size", [0.0, 1.0, 6.0])
-def test_a_report_without_noise_is_its_definition(size, kind, kappa):
-    protocol, x = kind.protocol(0, kappa, size, mechanism="gaussian"), records(2, 15)
+@pytest.mark.parametrize("size, c", [(0.0, 1.0), (1.0, 1.0), (6.0, 1.0), (6.0, 0.5), (6.0, 0.0)])
+def test_a_report_without_noise_is_its_definition(size, c, kind, kappa):
+    protocol, x = kind.protocol(0, kappa, size, mechanism="gaussian", curvature_weight=c), records(2, 15)
     expected = plain_reports(kind, protocol, x)
     for number, outcome in enumerate(kind.outcomes):
         found = protocol.randomizer.decode(protocol.privatize(x, [outcome] * len(x)))
         np.testing.assert_allclose(found, expected[:, number], atol=2e-5)
     order = 2 + (kappa > 0)
     assert protocol.order == order and protocol.width == expected.shape[2]
-    assert protocol.width == kind.case.response.n_lines * order + order * (order + 1) // 2
+    assert protocol.width == kind.case.response.n_lines * order + (c > 0) * order * (order + 1) // 2
 
 
 @every
-def test_the_mean_report_separates_score_and_curvature(kind):
-    protocol, x = kind.protocol(), records(2, 60)
+@pytest.mark.parametrize("c", [1.0, 0.5])
+def test_the_mean_report_separates_score_and_curvature(kind, c):
+    protocol, x = kind.protocol(curvature_weight=c), records(2, 60)
     y = np.random.default_rng(1).integers(len(kind.outcomes), size=60)
     aggregate = protocol.aggregate(protocol.privatize(x, np.array(kind.outcomes)[y]))
     score, curvature = protocol.mean_report(aggregate.parts[protocol])
     vectors, q = plain_reports(kind, protocol, x)[np.arange(60), y].mean(axis=0), kind.case.response.n_lines
     np.testing.assert_allclose(score, vectors[:3 * q].reshape(q, 3), atol=2e-5)
-    np.testing.assert_allclose(np.diag(curvature), vectors[3 * q:3 * q + 3], atol=2e-5)
-    np.testing.assert_allclose(math.sqrt(2) * curvature[np.triu_indices(3, 1)], vectors[3 * q + 3:], atol=2e-5)
+    np.testing.assert_allclose(c * np.diag(curvature), vectors[3 * q:3 * q + 3], atol=2e-5)
+    np.testing.assert_allclose(c * math.sqrt(2) * curvature[np.triu_indices(3, 1)], vectors[3 * q + 3:], atol=2e-5)
     np.testing.assert_array_equal(curvature, curvature.T)
 
 

@@ -91,7 +91,7 @@ def scores_of(case, n_fits, noise=1.0):
     scores = []
     for seed in range(n_fits):
         protocol, rounds = case.first(n_features=case.n_features), []
-        response = _rounds.response_of(protocol)
+        response = _rounds.round_of(protocol).response
         truth, X, y = draw_records(case, response, np.random.default_rng(seed))
         for number in range(case.n_rounds):
             part = slice(number * N_CLIENTS, (number + 1) * N_CLIENTS)
@@ -99,7 +99,7 @@ def scores_of(case, n_fits, noise=1.0):
             with pytest.MonkeyPatch.context() as patch:
                 state_noise(patch, {type(aggregate.protocol.randomizer) for aggregate in rounds}, noise)
                 model = RoundModel(rounds, PRIOR)
-                lines, _ = model._lines(model._mode(model.initial()))
+                lines = model.mode_lines()
                 if number == case.n_rounds - 1:
                     posterior = sample(model, seed=seed, inference=SAMPLING)
             protocol = case.later(n_features=case.n_features, theta=tuple(lines.ravel().tolist()))

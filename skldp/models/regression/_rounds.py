@@ -12,12 +12,13 @@ from scipy.stats import qmc
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._base import RegressionModel, Units
 from skldp.models.regression._coordinates import RegressionCoordinates
+from skldp.models.regression._vector import MAX_RESIDUAL
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._reported import ReportedMoments
-from skldp.models.regression._round_likelihood import RoundLikelihood, frame_of
+from skldp.models.regression._round_likelihood import RoundLikelihood
+from skldp.models.regression._round_reports import round_of
 from skldp.protocols._moment_protocol import LabelMomentProtocol
-from skldp.protocols._responses import labels_of
-from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
+from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol, ScoreProtocol
 
 __all__ = ["RoundModel"]
 
@@ -25,10 +26,11 @@ __all__ = ["RoundModel"]
 # sizes, where the predictors change by 1 or more; in proportion below.
 SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
-_LEAST_INFORMATION = 0.01  # of a coordinate that is nearly standard normal; smaller only if the search failed
+_LEAST = 1e-20  # of a weighted variance
+_SHARE_OF_ERROR = 0.1
 _STEPS = 100  # of each search for the mode
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
-_N_NORMALS = 1024
+_N_NORMALS = 256
 # Protocols of later rounds, by that of the first one.
 _LATER: dict[Any, Any] = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol,
                           CountRoundProtocol: CountRoundProtocol}
@@ -79,79 +81,59 @@ class RoundModel(RegressionModel):
         first, last = rounds[0].protocol, rounds[-1].protocol
         by_round = [[RoundLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
                     for aggregate in rounds]
-        self.n_features, self.has_intercept = first.n_features, first.has_intercept
-        self.response = response_of(last)
+        self.n_rounds, self.n_features, self.has_intercept = len(rounds), first.n_features, first.has_intercept
+        self.last_round = round_of(last)
+        self.response, self.frame = self.last_round.response, self.last_round.frame
         self.priors = priors_in_public_units(check_regression_prior(prior), DefaultScales(*self.response.typical),
                                              first.n_features, first.data_norm)
-        self.frame, self.last = frame_of(last), by_round[-1]
         likelihoods = [part for parts in by_round for part in parts]
         self.numbers = [number for number, parts in enumerate(by_round) for _ in parts]  # round of each likelihood
-        for part in likelihoods:
-            part.place(self.frame)
+        self.last = [number == len(rounds) - 1 for number in self.numbers]
         super().__init__(likelihoods, None, Units(last.data_norm))
-        x = _normal_draws(np.zeros(self.n_features), np.eye(self.n_features) / (4 * self.n_features))
-        for part in by_round[0]:
-            part.estimate_weight(x)
-        x = _normal_draws(*_moments_of_x(by_round[0], self.n_features))
-        for part in likelihoods:
-            part.estimate_weight(x)
-        self._expand_at_mean_response(by_round[0])
-        self._calibrate(x)
+        self._calibrate(normal_draws(*moments_of_x(by_round[0], self.n_features)))
 
-    def _expand_at_mean_response(self, parts):
-        """Expand the first round at the model without coefficients that has the reported mean response."""
-        if not parts or not self.has_intercept or parts[0].frame.lines[:, 1:].any():
-            return
-        counts = np.array([part.n_reports / part.reported_means.score_noise for part in parts])
-        mean = counts @ [part.mean_response() for part in parts] / counts.sum()
-        for part in parts:
-            part.origin = np.zeros_like(part.frame.lines)
-            part.origin[:, 0] = self.response.constant(mean)
+    def _settle(self, x):
+        """Set the points of all rounds at x in public units, and return the matrix A at which they are x."""
+        inside, counts = self.frame.inside(x), self.last_round.counts(x)
+        shares = counts / max(counts.sum(), _LEAST)
+        mean = shares @ inside if self.has_intercept else np.zeros(self.n_features)
+        values, vectors = np.linalg.eigh(((inside - mean) * shares[:, None]).T @ (inside - mean))
+        roots = np.sqrt(np.maximum(values, _LEAST))
+        z = np.column_stack([np.ones(len(x)), (inside - mean) @ (vectors / roots) @ vectors.T])
+        for part in self.likelihoods:
+            part.settle(x, z, self.frame)
+        self.ratio_scales = np.array([[part.ratio_scale for part in self.likelihoods]])
+        return affine_of(mean[None], ((vectors * roots) @ vectors.T)[None])[0]
 
     def _calibrate(self, x):
-        """Find the mode and the relations of all rounds in turn, for normal x with the moments of the first round."""
-        lines = self.frame.in_public_units(self.last[0].origin if self.last else self.frame.lines)
-        self._set_coordinates(lines, np.zeros((lines.size, lines.size)), x)
+        """Find the mode and what is fixed at it in turn, for points at x in public units at first."""
+        affine, lines = self._settle(x), self.frame.lines
+        self._set_coordinates(affine, lines)
         start = self.initial()
         for _ in range(_CALIBRATIONS):
             mode, coordinates = self._mode(start), self.coordinates
-            point = coordinates.expand(mode[None])
-            lines, covariance = self._lines(mode)
-            self._set_coordinates(lines, covariance, x)
-            for part in self.likelihoods:
-                if part not in self.last:
-                    part.discount(*self._arguments(point))
+            affine, lines, ratios, _ = self._arguments(coordinates.expand(mode[None]), mode[None])
+            self._set_coordinates(affine[0], lines[0])
+            for part, ratio, is_last in zip(self.likelihoods, ratios, self.last):
+                if not is_last:
+                    part.discount(affine, lines, ratio)
             start = self.coordinates.convert(mode[None], coordinates)[0]
 
-    def _lines(self, mode):
-        """Return lines in public units at the mode, and their covariance given that of x.
+    def _set_coordinates(self, affine, lines):
+        for part, is_last in zip(self.likelihoods, self.last):
+            part.calibrate(affine, lines, SCORE_ERROR, 0.0 if is_last else CURVATURE_ERROR)
+        q, last = self.response.n_lines, [part for part, is_last in zip(self.likelihoods, self.last) if is_last]
+        information = self._mean_information()
+        self.reported = ReportedMoments.pooled([part.reported(affine, information / len(last)) for part in last],
+                                               self.n_features, q)
+        self.coordinates = RoundCoordinates(
+            self.n_rounds, [self.priors] * q, self.has_intercept, self.reported,
+            centre=lines[:, 0] + self.reported.mean[-q:], offsets=list(lines[:, 1:]))
 
-        The log-density is quadratic in the coordinates of coefficients and intercepts, and these are linear in them.
-        """
-        pieces = self.coordinates.pieces
-        free = np.r_[pieces[0], pieces[3]]
-        points = np.vstack([mode, mode + np.eye(len(mode))[free]])
-        _, gradient = self.gradient(points)
-        information = (gradient[0] - gradient[1:])[:, free]
-        point, q = self.coordinates.expand(points), self.response.n_lines
-        coef = point.coef.reshape(len(points), q, -1)
-        constant = np.zeros((len(points), q)) if point.intercept is None else point.intercept.reshape(-1, q)
-        found = [self.frame.in_public_units(np.column_stack(line)) for line in zip(constant, coef)]
-        change = np.reshape(found[1:], (len(free), -1)) - found[0].ravel()
-        values, vectors = np.linalg.eigh((information + information.T) / 2)
-        change = vectors.T @ change
-        return found[0], change.T @ (change / np.maximum(values, _LEAST_INFORMATION)[:, None])
-
-    def _set_coordinates(self, lines, covariance, x):
-        for part in self.likelihoods:
-            part.calibrate(lines, covariance, x, self.last[0] if self.last else part, SCORE_ERROR,
-                           0.0 if part in self.last else CURVATURE_ERROR)
-        q, origin = self.response.n_lines, self.last[0].origin if self.last else self.frame.lines
-        found = [part.reported(self.n_features) for part in self.last]
-        self.reported = ReportedMoments.pooled(found, self.n_features, q)
-        centre = origin[:, 0] + self.reported.mean[-q:]
-        self.coordinates = RegressionCoordinates([self.priors] * q, self.has_intercept, self.reported, centre=centre,
-                                                 offsets=list(origin[:, 1:]))
+    def _mean_information(self):
+        """Return the inverse variance of an entry of the mean of x, by the last reports that have a curvature."""
+        told = [(number, part) for number, part in zip(self.numbers, self.likelihoods) if part.has_curvature]
+        return sum(part.mean_information(self.frame) for number, part in told if number == told[-1][0])
 
     def with_round(self, place, aggregate):
         """Return the same model with other reports in one round, and everything that was calibrated as it is."""
@@ -161,13 +143,22 @@ class RoundModel(RegressionModel):
         return model
 
     def _mode(self, start):
-        """Return a point near the mode: the factors barely depend on where exactly it is."""
+        """Return a point near the mode: what is fixed there barely depends on where exactly it is."""
         def loss(theta):
             """Return the negative log-density and its gradient."""
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
         return optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
+
+    def mode(self):
+        """Return the coordinates of the mode, shape (1, n_params)."""
+        return self._mode(self.initial())[None]
+
+    def lines_of(self, theta):
+        """Return the model at one point in public units, with a row (intercept, coefficients) for each predictor."""
+        _, lines, *_ = self._arguments(self.coordinates.expand(theta), theta)
+        return self.frame.in_public_units(lines[0])
 
     def initial(self):
         """Return the conditional means given the reported covariance of x."""
@@ -178,27 +169,39 @@ class RoundModel(RegressionModel):
         """Return the log-density and its gradient, shapes (n_walkers,) and (n_walkers, n_params)."""
         return self._within_bounds(self._evaluate, theta, True)
 
-    def _arguments(self, point):
-        """Return covariance and mean of x, intercepts and coefficients, for the likelihoods."""
-        n, q = len(point.covariance), self.response.n_lines
-        coef = point.coef.reshape(n, q, self.n_features)
-        if point.x_mean is None:
-            return point.covariance, np.zeros((n, self.n_features)), np.zeros((n, q)), coef
-        return point.covariance, point.x_mean, point.intercept.reshape(n, q), coef
+    def _arguments(self, point, theta):
+        """Return the matrix A, the lines and the ratios of mean curvatures, and the eigenvalues behind A."""
+        n, q = len(theta), self.response.n_lines
+        values, vectors = point.vector.values, point.vector.vectors
+        roots = np.sqrt(np.maximum(values, _LEAST))
+        affine = affine_of(point.x_mean, (vectors * roots[:, None, :]) @ vectors.swapaxes(1, 2))
+        lines = np.zeros((n, q, self.n_features + 1))
+        lines[:, :, 1:] = point.coef.reshape(n, q, -1)
+        if point.intercept is not None:
+            lines[:, :, 0] = point.intercept.reshape(n, q)
+        ratios = [np.exp(part.ratio_scale * theta[:, self.coordinates.ratios][:, number])
+                  for number, part in zip(self.numbers, self.likelihoods)]
+        return affine, lines, ratios, roots
 
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
-        arguments = self._arguments(point)
-        totals = [point.log_prior(), *map(np.zeros_like, arguments)]
-        for part in self.likelihoods:
-            totals = [total + term for total, term in zip(totals, part.value_and_gradients(*arguments))]
-        value, by_covariance, by_mean, by_intercept, by_coef = totals
+        affine, lines, ratios, roots = self._arguments(point, theta)
+        free = theta[:, self.coordinates.ratios]
+        value, by_free = point.log_prior() - 0.5 * np.vecdot(free, free), -free
+        by_affine, by_lines = np.zeros_like(affine), np.zeros_like(lines)
+        for number, part, ratio in zip(self.numbers, self.likelihoods, ratios):
+            own, own_affine, own_lines, by_ratio = part.value_and_gradients(affine, lines, ratio)
+            value, by_affine, by_lines = value + own, by_affine + own_affine, by_lines + own_lines
+            by_free[:, number] += part.ratio_scale * ratio * by_ratio
         if not with_gradient:
             return value, None
-        by_coef = by_coef.reshape(point.coef.shape)
+        by_covariance = _by_square(by_affine[:, 1:, 1:], roots, point.vector.vectors)
+        by_coef = by_lines[:, :, 1:].reshape(point.coef.shape)
         if point.x_mean is None:
-            return value, point.gradient(by_coef, by_covariance)
-        return value, point.gradient(by_coef, by_covariance, by_mean, by_intercept.reshape(point.intercept.shape))
+            return value, np.column_stack([point.gradient(by_coef, by_covariance), by_free])
+        return value, np.column_stack([
+            point.gradient(by_coef, by_covariance, by_affine[:, 1:, 0],
+                           by_lines[:, :, 0].reshape(point.intercept.shape)), by_free])
 
     def constrain(self, theta):
         """Return the natural parameters by name, in the units of the data."""
@@ -225,11 +228,6 @@ class RoundModel(RegressionModel):
         return std if q == 1 else lengths[:, None] * std[:, None, :]
 
 
-def response_of(protocol):
-    """Return the response of the reports of a round."""
-    return labels_of(2) if isinstance(protocol, LabelMomentProtocol) else protocol.response
-
-
 def _check_rounds(rounds):
     """Refuse rounds of other kinds or of other records than the first one, and coordinates that are not invertible."""
     protocols = [aggregate.protocol for aggregate in rounds]
@@ -238,36 +236,77 @@ def _check_rounds(rounds):
         raise InvalidParameterError("rounds must be aggregates of RoundProtocol (the first one may be of "
                                     "LabelMomentProtocol) or of CountRoundProtocol; got "
                                     f"{[kind.__name__ for kind in kinds]}.")
+    if isinstance(protocols[0], ScoreProtocol) and not protocols[0].curvature_weight:
+        raise InvalidParameterError("The first round must tell the curvature, from which the moments of x are known. "
+                                    "Publish one with a curvature_weight above 0.")
     response = "bounds_y" if kinds[0] is CountRoundProtocol else "classes"
     same = {name: [getattr(protocol, name) for protocol in protocols]
             for name in ("n_features", "data_norm", response, "has_intercept")}
-    same["response"] = [type(response_of(protocol)).__name__ for protocol in protocols]
+    same["response"] = [type(round_of(protocol).response).__name__ for protocol in protocols]
     for name, values in same.items():
         if values != values[:1] * len(values):
             raise InvalidParameterError(f"Rounds must ask for the same records, but {name} is {values}.")
     for protocol in protocols:
-        if not np.linalg.cond(frame_of(protocol).transform) < _LARGEST_CONDITION:
+        if not np.linalg.cond(round_of(protocol).frame.transform) < _LARGEST_CONDITION:
             raise InvalidParameterError("The transform of a round must be invertible. Publish another one.")
 
 
-def _moments_of_x(parts, n_features):
+def moments_of_x(parts, n_features):
     """Return mean and covariance of x in public units from the curvature of a round whose model has no coefficients.
 
-    Eigenvalues of the covariance that are below their standard error are set to zero.
+    Eigenvalues of the covariance that are below their standard error are a small share of it.
     """
     if not parts:
         return np.zeros(n_features), np.eye(n_features) / (4 * n_features)
-    found = [part.reported(n_features) for part in parts]
-    pooled = ReportedMoments.pooled(found, n_features, found[0].n_responses)
-    mean, second = pooled.mean[:n_features], pooled.second[:n_features, :n_features]
-    error = np.sum([(part.weight / part.curvature_error) ** 2 for part in parts]) ** -0.5
+    frame, kappa = parts[0].frame, parts[0].kappa
+    weight = parts[0].round.counts(frame.centre[None])[0]
+    precision = np.array([1 / part.curvature_variance for part in parts])
+    curvature = np.tensordot(precision / precision.sum(), [part.reported_means.curvature for part in parts], 1)
+    first = int(kappa > 0)
+    second, mean = curvature[first:, first:] / weight, np.zeros(n_features)
+    if kappa:
+        mean = np.clip(curvature[0, 1:] / (kappa * weight), -0.5, 0.5)
+    error = np.sqrt(2 * len(curvature) / precision.sum()) / weight
     values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
-    values[values < error] = 0.0
-    inverse = np.linalg.inv(parts[0].frame.transform)
-    return inverse @ mean + parts[0].frame.centre, inverse @ (vectors * values) @ vectors.T @ inverse.T
+    values[values < error] = _SHARE_OF_ERROR * error
+    values = np.minimum(values, 1.0)
+    inverse = np.linalg.inv(frame.transform)
+    return inverse @ mean + frame.centre, inverse @ (vectors * values) @ vectors.T @ inverse.T
 
 
-def _normal_draws(mean, covariance):
+def affine_of(mean, root):
+    """Return the matrix that maps (1, z) to (1, m + Rz), for every walker."""
+    affine = np.zeros((len(root), root.shape[1] + 1, root.shape[1] + 1))
+    affine[:, 0, 0], affine[:, 1:, 1:] = 1.0, root
+    if mean is not None:
+        affine[:, 1:, 0] = mean
+    return affine
+
+
+def _by_square(by_root, roots, vectors):
+    """Return the derivative by a matrix, for that by its symmetric root, which has given eigenvalues."""
+    inside = vectors.swapaxes(1, 2) @ by_root @ vectors
+    inside = (inside + inside.swapaxes(1, 2)) / 2 / (roots[:, :, None] + roots[:, None, :])
+    return vectors @ inside @ vectors.swapaxes(1, 2)
+
+
+class RoundCoordinates(RegressionCoordinates):
+    """Coordinates of a regression in rounds: those of a regression, and one for the mean curvature of each round."""
+
+    def __init__(self, n_rounds, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.ratios = slice(self.n_params, self.n_params + n_rounds)
+        self.n_params += n_rounds
+        self.limits = np.append(self.limits, np.full(n_rounds, MAX_RESIDUAL))
+
+    def convert(self, theta, other):
+        """Return these coordinates of points in other coordinates of the same parameters."""
+        found = super().convert(theta, other)
+        found[:, self.ratios] = theta[:, other.ratios]
+        return found
+
+
+def normal_draws(mean, covariance):
     """Return quasi-random normal draws, clipped to the unit ball as records are."""
     values, vectors = np.linalg.eigh(covariance)
     draws = mean + _normals(len(mean)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
