@@ -195,7 +195,7 @@ def next_protocol(rounds, prior, first):
     if not rounds:
         return first
     model = RoundModel(rounds, prior)
-    last, public = rounds[-1].protocol, model.lines_of(model.mode())
+    last, public = rounds[-1].protocol, model.next_lines()
     if len(rounds) > 1:
         return replace(last, epsilon=first.epsilon, theta=_flat(model.frame.moved(public)))
     posterior = LaplaceApproximation()._infer(model, 0, False, None)
@@ -248,15 +248,14 @@ def _flat(values):
 
 
 def first_of_each_round(n_clients, n_rounds):
-    """Return the places at which groups of clients are divided: the first round has half of them, the others share.
+    """Return the places at which groups of clients, of equal size, are divided.
 
     Examples
     --------
     >>> first_of_each_round(100, 3)
-    [50, 75]
+    [33, 67]
     """
-    size = n_clients / (2 * (n_rounds - 1))
-    return [max(number, round(n_clients / 2 + (number - 1) * size)) for number in range(1, n_rounds)]
+    return [max(number, round(number * n_clients / n_rounds)) for number in range(1, n_rounds)]
 
 
 def as_rounds(reports):

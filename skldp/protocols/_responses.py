@@ -54,10 +54,10 @@ class Response(ABC):
     def curvature(self, u):
         r"""Derivative :math:`\mu'(u)`, shape (n, q, q), symmetric."""
 
-    def times_slope(self, u, vectors):
-        r"""Products of :math:`\mu'(u)` and vectors, for arrays of shape (..., q)."""
+    def mean_and_slope(self, u):
+        r"""Return :math:`\mu(u)`, and the map of vectors to their products with :math:`\mu'(u)`; shapes are (..., q)."""
         slopes = self.curvature(u.reshape(-1, u.shape[-1])).reshape(*u.shape, -1)
-        return (slopes @ vectors[..., None])[..., 0]
+        return self.mean(u), lambda vectors: (slopes @ vectors[..., None])[..., 0]
 
     @abstractmethod
     def weight(self, u, mean):
@@ -123,6 +123,16 @@ class Labels(Response):
         mean = p @ self.vertices
         second = np.einsum("nk,ki,kj->nij", p, self.vertices, self.vertices)
         return second - mean[:, :, None] * mean[:, None, :]
+
+    def mean_and_slope(self, u):
+        """Return the average of the vertices, and the map of vectors to their products with the covariance."""
+        p = self.probabilities(u)
+        mean = p @ self.vertices
+
+        def product(vectors):
+            return (p * (vectors @ self.vertices.T)) @ self.vertices - mean * np.vecdot(mean, vectors)[..., None]
+
+        return mean, product
 
     def weight(self, u, mean):
         """Trace of the covariance of the codes, scaled to 1/4 for equal probabilities."""

@@ -99,7 +99,7 @@ def scores_of(case, n_fits, noise=1.0):
             with pytest.MonkeyPatch.context() as patch:
                 state_noise(patch, {type(aggregate.protocol.randomizer) for aggregate in rounds}, noise)
                 model = RoundModel(rounds, PRIOR)
-                lines = model.mode_lines()
+                lines = model.next_lines()
                 if number == case.n_rounds - 1:
                     posterior = sample(model, seed=seed, inference=SAMPLING)
             protocol = case.later(n_features=case.n_features, theta=tuple(lines.ravel().tolist()))

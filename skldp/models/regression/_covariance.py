@@ -10,6 +10,7 @@ from skldp.models._normal_tails import bend, bend_negative, unbend, unbend_negat
 T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
 # Prior of the logarithms of scales: typical deviation from a common one, and standard deviation of that one.
 LEARNED_SCALES = 0.2, 0.3
+_SINGULAR = 1e-12  # added to variances of 1, so that matrices that are singular up to rounding have a factor
 _TINY = 1e-30  # added to squared norms, so that ratios such as tanh(r) / r are defined at zero
 
 
@@ -78,7 +79,8 @@ class CovarianceCoordinates:
         """Return the coordinates of covariance matrices, shape (n_walkers, d, d)."""
         covariance = covariance[:, self.order][:, :, self.order]
         scales = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-        rows = np.linalg.cholesky(covariance) / scales[:, :, None]
+        correlation = covariance / (scales[:, :, None] * scales[:, None, :]) + _SINGULAR * np.eye(self.n_features)
+        rows = np.linalg.cholesky(correlation)
         last = np.diagonal(rows, axis1=1, axis2=2)
         beside = np.sqrt(np.maximum(1 - last**2, _TINY))  # tanh r
         angle = np.arccosh(np.maximum(1 / last, 1.0))  # r

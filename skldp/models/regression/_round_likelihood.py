@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from skldp.models.regression._reported import ReportedMoments
 from skldp.models.regression._round_reports import reported_of, round_of
 
+_NEWTON_STEPS = 20
 _LEAST_WEIGHT = 0.01  # of the mean curvature, as a share of the largest
 _RATIO_ERROR = 0.5  # of the logarithm of the mean curvature, in relative spreads of the curvature of records
 
@@ -102,19 +103,50 @@ class RoundLikelihood:
         self.tangent = np.einsum("nij,na,nb->iajb", slopes, extended, extended, optimize=True)
         self.tangent = self.tangent.reshape(2 * [len(lines) * len(self.extend)])
         self.second = self.extend @ affine @ affine.T @ self.extend.T
-        (score,), (curvature,), *_ = self._expected(affine[None], change, np.ones(1))
+        (score,), (curvature,) = self.expected(affine[None], lines[None], np.ones(1))
         self.pilot_score = score
         reported = self.reported_means
         own = reported.score_noise * np.eye(len(self.tangent)) + self.response.dispersion * self.tangent
         self.variance = own / self.n_reports
-        moved = self.shares @ np.sum((u - self.base) ** 2, axis=1) / self.shares.sum()
-        distance = min(1.0, np.sqrt(moved))
-        at_zero = change[0] @ np.linalg.pinv(self.extend)  # such that it changes the predictors by (kappa, x) times it
-        explained = max(np.sum(at_zero * score), 0.0)
+        distance, explained = self._change_of_slopes(u)
         self.error = (score_error * distance) ** 2 * explained / len(self.tangent) * self.tangent
         self.precision = np.linalg.inv(self.variance + self.error)
         size = np.mean(np.diag(curvature)[int(self.kappa > 0):])
         self.spread = self.curvature_variance + (curvature_error * distance * size) ** 2
+
+    def within_reach(self, affine, lines, reach):
+        """Return lines whose predictors vary by at most ``reach`` from those of the round, with the same mean response.
+
+        Arguments have the shapes of :meth:`value_and_gradients` for one point.
+        """
+        u = self._predictors((lines - self.origin) @ affine)[0]
+        change, shares = u - self.base, self.shares / self.shares.sum()
+        mean, target = shares @ change, shares @ self.response.mean(u)
+        spread = np.sqrt(shares @ np.sum((change - mean) ** 2, axis=1))
+        if spread <= reach:
+            return lines
+        share = reach / spread
+        if not self.kappa:
+            return self.origin + share * (lines - self.origin)
+        shift, start = mean.copy(), self.base + share * (change - mean)
+        for _ in range(_NEWTON_STEPS):
+            slope = np.tensordot(shares, self.response.curvature(start + shift), 1)
+            slope += _LEAST_WEIGHT * self.response.largest_curvature * np.eye(len(slope))
+            shift = shift + np.linalg.solve(slope, target - shares @ self.response.mean(start + shift))
+        found = self.origin + share * (lines - self.origin)
+        found[:, :, 0] += shift - share * mean
+        return found
+
+    def _change_of_slopes(self, u):
+        """Return the standard deviation of the change of the predictors, at most 1, and the score that it explains.
+
+        A change that is the same for all records has no error: it changes the score alike for any distribution of x.
+        """
+        change, shares = u - self.base, self.shares / self.shares.sum()
+        mean = shares @ change
+        moved = self.response.mean(u) - self.response.mean(self.base + mean)
+        distance = np.sqrt(shares @ np.sum((change - mean) ** 2, axis=1))
+        return min(1.0, distance), max(self.shares @ np.sum(moved * (change - mean), axis=1), 0.0)
 
     def updated(self, aggregate):
         """Return the likelihood of other reports of the same protocol, with the same calibration."""
@@ -158,16 +190,29 @@ class RoundLikelihood:
         """Return predictors of the points, shape (n_walkers, n, q), for the rows by which they change."""
         return self.base + self.z @ slopes.swapaxes(1, 2)
 
-    def _expected(self, affine, change, ratio):
-        """Return expected score and curvature for every walker, and what they are made of."""
-        slopes = change @ affine
-        u = self._predictors(slopes)
-        moved = (self.response.mean(u) - self.base_mean) * self.shares[:, None]
+    def _expected(self, affine, change, ratio, mean):
+        """Return expected score and curvature for every walker, given the mean responses, and factors of them."""
+        moved = (mean - self.base_mean) * self.shares[:, None]
         sums = moved.swapaxes(1, 2) @ self.z  # of v (mu - mu_0) and z
         factor = self.extend @ affine  # T A
         ratio = ratio[:, None, None]
-        return (ratio * (sums @ factor.swapaxes(1, 2)), ratio * (factor @ self.gram @ factor.swapaxes(1, 2)), u, sums,
-                factor)
+        return ratio * (sums @ factor.swapaxes(1, 2)), ratio * (factor @ self.gram @ factor.swapaxes(1, 2)), sums, factor
+
+    def expected(self, affine, lines, ratio):
+        """Return expected score and curvature at parameters of the shapes of :meth:`value_and_gradients`."""
+        change = lines - self.origin
+        return self._expected(affine, change, ratio, self.response.mean(self._predictors(change @ affine)))[:2]
+
+    def _errors(self, score, curvature):
+        """Return the log-likelihood, and its derivatives by expected score and curvature."""
+        residual = (self.reported_means.score - score).reshape(len(score), -1)
+        by_score = residual @ self.precision
+        value, by_curvature = -0.5 * np.vecdot(residual, by_score), np.zeros_like(curvature)
+        if self.has_curvature:
+            gap = self.reported_means.curvature - curvature
+            by_curvature = gap / self.spread
+            value = value - 0.5 * np.sum(gap * by_curvature, (1, 2))
+        return value, by_score.reshape(score.shape), by_curvature
 
     def discount(self, affine, lines, ratio):
         """Give less weight to a round that contradicts the others at given parameters of shapes as below.
@@ -175,7 +220,7 @@ class RoundLikelihood:
         The variances of score and curvature are multiplied such that the sum of squared standardised residuals is at
         most the 95 % quantile of its distribution.
         """
-        score, curvature, *_ = self._expected(affine, lines - self.origin, ratio)
+        score, curvature = self.expected(affine, lines, ratio)
         residual = (self.reported_means.score - score[0]).ravel()
         misfit, order = residual @ self.precision @ residual, len(curvature[0])
         self.precision = self.precision / max(1.0, misfit / chi2.ppf(0.95, len(residual)))
@@ -183,23 +228,24 @@ class RoundLikelihood:
             misfit = np.sum((self.reported_means.curvature - curvature[0]) ** 2) / self.spread
             self.spread *= max(1.0, misfit / chi2.ppf(0.95, order * (order + 1) // 2))
 
+    def value(self, affine, lines, ratio):
+        """Return the log-likelihood."""
+        return self._errors(*self.expected(affine, lines, ratio))[0]
+
     def value_and_gradients(self, affine, lines, ratio):
         """Return the log-likelihood, and its derivatives with respect to the arguments.
 
         Shapes are (n, d + 1, d + 1), (n, q, d + 1) and (n,).
         """
         change = lines - self.origin
-        score, curvature, u, sums, factor = self._expected(affine, change, ratio)
-        residual = (self.reported_means.score - score).reshape(len(lines), -1)
-        by_score = (residual @ self.precision).reshape(score.shape)
-        gap = self.reported_means.curvature - curvature if self.has_curvature else np.zeros_like(curvature)
-        by_curvature = gap / self.spread
-        value = -0.5 * np.vecdot(residual, by_score.reshape(residual.shape)) - 0.5 * np.sum(gap * by_curvature, (1, 2))
+        mean, product = self.response.mean_and_slope(self._predictors(change @ affine))
+        score, curvature, sums, factor = self._expected(affine, change, ratio, mean)
+        value, by_score, by_curvature = self._errors(score, curvature)
         by_ratio = (np.sum(by_score * score, (1, 2)) + np.sum(by_curvature * curvature, (1, 2))) / ratio
         scale = ratio[:, None, None]
         by_factor = scale * (by_score.swapaxes(1, 2) @ sums + 2 * by_curvature @ factor @ self.gram)
         by_sums = scale * (by_score @ factor)
-        by_u = self.response.times_slope(u, (self.z @ by_sums.swapaxes(1, 2)) * self.shares[:, None])
+        by_u = product((self.z @ by_sums.swapaxes(1, 2)) * self.shares[:, None])
         by_slopes = by_u.swapaxes(1, 2) @ self.z
         by_affine = self.extend.T @ by_factor + change.swapaxes(1, 2) @ by_slopes
         return value, by_affine, by_slopes @ affine.swapaxes(1, 2), by_ratio

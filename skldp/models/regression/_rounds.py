@@ -28,9 +28,10 @@ SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
 _LEAST = 1e-20  # of a weighted variance
 _SHARE_OF_ERROR = 0.1
-_STEPS = 100  # of each search for the mode
+_STEPS, _SLOPE = 500, 1e-3  # of each search for the mode: the most steps, and the slope where it ends
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 256
+_REACH = 1.5  # largest standard deviation of the change of predictors from round to round
 # Protocols of later rounds, by that of the first one.
 _LATER: dict[Any, Any] = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol,
                           CountRoundProtocol: CountRoundProtocol}
@@ -149,16 +150,22 @@ class RoundModel(RegressionModel):
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
-        return optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
+        return optimize.minimize(loss, start, jac=True, method="BFGS",
+                                 options={"maxiter": _STEPS, "gtol": _SLOPE}).x
 
     def mode(self):
         """Return the coordinates of the mode, shape (1, n_params)."""
         return self._mode(self.initial())[None]
 
-    def lines_of(self, theta):
-        """Return the model at one point in public units, with a row (intercept, coefficients) for each predictor."""
-        _, lines, *_ = self._arguments(self.coordinates.expand(theta), theta)
-        return self.frame.in_public_units(lines[0])
+    def next_lines(self):
+        """Return the model to publish next, in public units, with a row (intercept, coefficients) for each predictor.
+
+        It is the mode, but predictors change by a standard deviation of at most 1.5: where a model is too steep,
+        records have little curvature, and the reports of its round would say little.
+        """
+        theta = self.mode()
+        affine, lines, *_ = self._arguments(self.coordinates.expand(theta), theta)
+        return self.frame.in_public_units(self.likelihoods[-1].within_reach(affine, lines, _REACH)[0])
 
     def initial(self):
         """Return the conditional means given the reported covariance of x."""
@@ -187,14 +194,15 @@ class RoundModel(RegressionModel):
         point = self.coordinates.expand(theta)
         affine, lines, ratios, roots = self._arguments(point, theta)
         free = theta[:, self.coordinates.ratios]
-        value, by_free = point.log_prior() - 0.5 * np.vecdot(free, free), -free
-        by_affine, by_lines = np.zeros_like(affine), np.zeros_like(lines)
+        value = point.log_prior() - 0.5 * np.vecdot(free, free)
+        if not with_gradient:
+            parts = zip(self.likelihoods, ratios)
+            return value + sum(part.value(affine, lines, ratio) for part, ratio in parts), None
+        by_affine, by_lines, by_free = np.zeros_like(affine), np.zeros_like(lines), -free
         for number, part, ratio in zip(self.numbers, self.likelihoods, ratios):
             own, own_affine, own_lines, by_ratio = part.value_and_gradients(affine, lines, ratio)
             value, by_affine, by_lines = value + own, by_affine + own_affine, by_lines + own_lines
             by_free[:, number] += part.ratio_scale * ratio * by_ratio
-        if not with_gradient:
-            return value, None
         by_covariance = _by_square(by_affine[:, 1:, 1:], roots, point.vector.vectors)
         by_coef = by_lines[:, :, 1:].reshape(point.coef.shape)
         if point.x_mean is None:

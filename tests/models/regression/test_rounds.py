@@ -242,7 +242,7 @@ def test_scores_are_at_their_expectation_at_the_truth_for_normal_records(weight,
         mean = counts @ inside / counts.sum() if intercept else np.zeros(D)
         covariance = ((inside - mean) * counts[:, None]).T @ (inside - mean) / counts.sum()
         affine = affine_of(mean[None], linalg.sqrtm(covariance).real[None])
-        score, curvature, *_ = part._expected(affine, model.frame.moved(truth)[None] - part.origin, np.ones(1))
+        score, curvature = part.expected(affine, model.frame.moved(truth)[None], np.ones(1))
         residual = (part.reported_means.score - score[0]).ravel()
         # 256 points stand for the records, so the expectation has an error of about 1 % of the change.
         error = np.sqrt(np.diag(part.variance)) + 0.01 * np.abs(part.reported_means.score).max()
