@@ -152,6 +152,10 @@ TABLES = {table.name: table for table in (
     RealTable("vote_2016", partial(frame_of, "stevedata", "TV16"), "votetrump",
               ("age", "female", "collegeed", "famincr", "ideo", "pid7na", "bornagain", "religimp", "churchatd"),
               **FURTHER),
+    RealTable("more_children", partial(frame_of, "AER", "Fertility", more=lambda frame: frame["morekids"] == "yes"), "more",
+              ("age", "work"), ("gender1", "gender2", "afam", "hispanic", "other"), n_rows=COMPARABLE),
+    RealTable("card_default", partial(frame_of, "ISLR", "Default", failed=lambda frame: frame["default"] == "Yes"),
+              "failed", ("balance", "income"), ("student",), **FURTHER),
     RealTable("mothers_work", partial(frame_of, "wooldridge", "labsup"), "worked",
               ("kids", "age", "agefstm", "black", "hispan", "nonmomi", "educ"), **FURTHER),
 )}

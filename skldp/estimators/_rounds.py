@@ -209,7 +209,7 @@ def next_protocol(rounds, prior, first):
             epsilon=first.epsilon, delta=first.delta or 1e-5, data_norm=first.data_norm, n_features=first.n_features,
             schema=first.schema, classes=first.classes, mechanism=vector_mechanism(first.mechanism),
             intercept_weight=first.intercept_weight, **options)
-    told = _tells_curvature(following, rounds[0].n_reports / 2)
+    told = _tells_curvature(following, rounds[0].n_reports)
     return following if told else replace(following, curvature_weight=0.0)
 
 

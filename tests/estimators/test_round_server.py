@@ -154,7 +154,7 @@ def test_fit_is_the_same_collection_and_fit_reports_the_same_posterior(case):
     with Ledger() as spent:
         fitted = case.make().fit(X, case.y)
     assert spent.largest == 4.0, "nobody is asked twice"
-    assert [part.n_reports for _, part in fitted.rounds_] == [6000, 3000, 3000]
+    assert [part.n_reports for _, part in fitted.rounds_] == [4000, 4000, 4000]
     for again in (case.make().fit_reports(fitted.rounds_),
                   case.make().fit_reports(pickle.loads(pickle.dumps(fitted.rounds_)))):
         assert all((again.posterior_.draws[name] == draws).all() for name, draws in fitted.posterior_.draws.items())

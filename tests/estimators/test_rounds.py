@@ -33,7 +33,7 @@ def fitted():
 def test_fit_has_three_rounds_of_different_people_and_the_same_posterior_from_their_aggregates(fitted):
     protocols = [protocol for protocol, _ in fitted.rounds_]
     assert [type(protocol) for protocol in protocols] == [LabelMomentProtocol, RoundProtocol, RoundProtocol]
-    assert [aggregate.n_reports for _, aggregate in fitted.rounds_] == [6000, 3000, 3000]
+    assert [aggregate.n_reports for _, aggregate in fitted.rounds_] == [4000, 4000, 4000]
     assert fitted.protocol_ == protocols[0] == fitted.protocol(2)
     assert (fitted.n_reports_, fitted.epsilon_, fitted.delta_) == (len(X), 4.0, 0.0)
     again = classifier().fit_reports(fitted.rounds_)

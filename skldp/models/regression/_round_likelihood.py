@@ -132,7 +132,8 @@ class RoundLikelihood:
         for _ in range(_NEWTON_STEPS):
             slope = np.tensordot(shares, self.response.curvature(start + shift), 1)
             slope += _LEAST_WEIGHT * self.response.largest_curvature * np.eye(len(slope))
-            shift = shift + np.linalg.solve(slope, target - shares @ self.response.mean(start + shift))
+            step = np.linalg.solve(slope, target - shares @ self.response.mean(start + shift))
+            shift = shift + step / max(1.0, np.linalg.norm(step))  # far away the curvature is nearly zero
         found = self.origin + share * (lines - self.origin)
         found[:, :, 0] += shift - share * mean
         return found

@@ -28,7 +28,7 @@ SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
 _LEAST = 1e-20  # of a weighted variance
 _SHARE_OF_ERROR = 0.1
-_STEPS, _SLOPE = 500, 1e-3  # of each search for the mode: the most steps, and the slope where it ends
+_STEPS, _MEMORY = 500, 30  # of each search for the mode; a longer memory means fewer steps
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 256
 _REACH = 1.5  # largest standard deviation of the change of predictors from round to round
@@ -74,7 +74,7 @@ class RoundModel(RegressionModel):
     >>> model = RoundModel([protocol.aggregate(protocol.privatize(np.zeros((100, 2)), np.zeros(100)))])
     >>> value, gradient = model.gradient(np.full((5, model.n_params), 0.1))
     >>> value.shape, gradient.shape
-    ((5,), (5, 11))
+    ((5,), (5, 12))
     """
 
     def __init__(self, rounds, prior="auto"):
@@ -150,8 +150,8 @@ class RoundModel(RegressionModel):
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
-        return optimize.minimize(loss, start, jac=True, method="BFGS",
-                                 options={"maxiter": _STEPS, "gtol": _SLOPE}).x
+        return optimize.minimize(loss, start, jac=True, method="L-BFGS-B",
+                                 options={"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}).x
 
     def mode(self):
         """Return the coordinates of the mode, shape (1, n_params)."""
