@@ -196,8 +196,8 @@ class RoundLikelihood:
         moved = (mean - self.base_mean) * self.shares[:, None]
         sums = moved.swapaxes(1, 2) @ self.z  # of v (mu - mu_0) and z
         factor = self.extend @ affine  # T A
-        ratio = ratio[:, None, None]
-        return ratio * (sums @ factor.swapaxes(1, 2)), ratio * (factor @ self.gram @ factor.swapaxes(1, 2)), sums, factor
+        ratio, turned = ratio[:, None, None], factor.swapaxes(1, 2)
+        return ratio * (sums @ turned), ratio * (factor @ self.gram @ turned), sums, factor
 
     def expected(self, affine, lines, ratio):
         """Return expected score and curvature at parameters of the shapes of :meth:`value_and_gradients`."""

@@ -22,13 +22,13 @@ from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol, S
 
 __all__ = ["RoundModel"]
 
-# Errors of the linear relation between score and distance, and of the curvature of earlier rounds, as shares of their
-# sizes, where the predictors change by 1 or more; in proportion below.
+# Errors of the change of the score, and of the curvature of earlier rounds, as shares of their sizes, where predictors
+# change by a standard deviation of 1 or more; in proportion below.
 SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
 _LEAST = 1e-20  # of a weighted variance
 _SHARE_OF_ERROR = 0.1
-_STEPS, _MEMORY = 500, 30  # of each search for the mode; a longer memory means fewer steps
+_STEPS, _SLOPE = 500, 1e-3  # of each search for the mode: the most steps, and the slope at which it ends
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 256
 _REACH = 1.5  # largest standard deviation of the change of predictors from round to round
@@ -58,12 +58,11 @@ class RoundModel(RegressionModel):
     K labels are the coordinates of the K scores in a basis in which the log-odds of any two labels have the same prior
     as the log-odds of two labels.
 
-    *Secants.* A score at distance :math:`\delta` is not curvature times :math:`\delta`, because the curvature changes
-    on the way, and records count by another curvature in each round. Both are taken from normal x with the mean and
-    covariance of the first round, in the unit ball, by quasi-Monte Carlo, at the mode; mode and mean curvature are
-    found in turn. For other distributions of x they have an error, for which the score has an additional variance. An
-    earlier round that contradicts the others more than that gets larger variances; the last one, whose model is
-    closest, never does.
+    *Distance.* What a round tells far from its model depends on the distribution of x, for which points stand: normal
+    x with the mean and covariance of the first round, in the unit ball, by quasi-Monte Carlo. For other
+    distributions the score has an error, for which it has an additional variance. An earlier round that contradicts the
+    others more than that gets larger variances; the last one, whose model is closest, never does. These variances are
+    fixed at the mode; mode and variances are found in turn.
 
     Examples
     --------
@@ -150,8 +149,11 @@ class RoundModel(RegressionModel):
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
-        return optimize.minimize(loss, start, jac=True, method="L-BFGS-B",
-                                 options={"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}).x
+        length = np.linalg.norm(loss(start)[1])
+        # The first step is not longer than 1; all further ones follow from the slopes.
+        inverse = np.eye(len(start)) / max(length, 1.0)
+        return optimize.minimize(loss, start, jac=True, method="BFGS",
+                                 options={"maxiter": _STEPS, "gtol": _SLOPE, "hess_inv0": inverse}).x
 
     def mode(self):
         """Return the coordinates of the mode, shape (1, n_params)."""
