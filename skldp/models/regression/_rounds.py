@@ -28,7 +28,8 @@ SCORE_ERROR, CURVATURE_ERROR = 0.3, 0.3
 _CALIBRATIONS = 3
 _LEAST = 1e-20  # of a weighted variance
 _SHARE_OF_ERROR = 0.1
-_STEPS, _SLOPE = 500, 1e-3  # of each search for the mode: the most steps, and the slope at which it ends
+# The first search finds the neighbourhood of the mode from anywhere; the second one needs fewer steps close to it.
+_SEARCHES: dict[str, dict] = {"L-BFGS-B": {"maxiter": 60}, "BFGS": {"maxiter": 500, "gtol": 1e-3}}
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 256
 _REACH = 1.5  # largest standard deviation of the change of predictors from round to round
@@ -149,11 +150,9 @@ class RoundModel(RegressionModel):
             value, gradient = self.gradient(theta[None])
             return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
 
-        length = np.linalg.norm(loss(start)[1])
-        # The first step is not longer than 1; all further ones follow from the slopes.
-        inverse = np.eye(len(start)) / max(length, 1.0)
-        return optimize.minimize(loss, start, jac=True, method="BFGS",
-                                 options={"maxiter": _STEPS, "gtol": _SLOPE, "hess_inv0": inverse}).x
+        for method, options in _SEARCHES.items():
+            start = optimize.minimize(loss, start, jac=True, method=method, options=options).x
+        return start
 
     def mode(self):
         """Return the coordinates of the mode, shape (1, n_params)."""
