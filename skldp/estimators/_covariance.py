@@ -10,12 +10,13 @@ from skldp.analysis._planning import plan_covariance
 from skldp.analysis._regression_checks import covariance_information, warn_about_covariance
 from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._mechanisms import Moments, check_mechanism
+from skldp.estimators._moment_estimator import ReadsMoments
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._covariance_model import CovarianceModel
 from skldp.protocols._moment_protocol import CovarianceProtocol
 
 
-class BaseLDPCovariance(BaseLDPEstimator):
+class BaseLDPCovariance(ReadsMoments, BaseLDPEstimator):
     """An estimator of the covariance of a vector of bounded norm."""
 
     _mean_name = "location"
@@ -30,9 +31,6 @@ class BaseLDPCovariance(BaseLDPEstimator):
         del options["y_weight"]  # there is no response
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
                                   n_features=1 if n_features is None else n_features, **options)
-
-    def _chosen(self, protocol):
-        return check_mechanism(self.mechanism)._chosen()
 
     def _models(self, aggregate):
         return [CovarianceModel(aggregate, self.prior, self._mean_name)]

@@ -8,9 +8,9 @@ from skldp._validation._parameters import check_choice, check_fraction, check_po
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
 
-_KINDS = {"auto": "sphere", "sphere": "sphere", "axis": "axis", "gaussian": "gaussian"}
+_KINDS = {"auto": ("sphere", "axis"), "sphere": ("sphere",), "axis": ("axis",), "gaussian": ("gaussian",)}
 SCORE_CONSTANT = 0.3  # weight of the constant in score and curvature
-_VECTORS = {"axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
+_VECTORS = {"auto": "sphere", "axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
 
 
 class Moments(BaseEstimator):
@@ -52,16 +52,21 @@ class Moments(BaseEstimator):
         fields = {"mechanism": self.kind, "y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
         return {name for name, value in fields.items() if not is_auto(value)}
 
+    def _kinds(self):
+        """Return the mechanisms that a protocol may have."""
+        return check_choice(self.kind, "kind", _KINDS)
+
     def _options(self, fit_intercept, n_responses=1):
         """Return the fields of a protocol of moments."""
-        return {"mechanism": check_choice(self.kind, "kind", _KINDS),
+        self._kinds()
+        return {"mechanism": self.kind,
                 "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
                 "intercept_weight": self._constant("auto") if fit_intercept else 0.0}
 
     def _score_options(self, fit_intercept):
         """Return the fields of a protocol of score and curvature, which are no products of a record."""
-        mechanism = check_choice(self.kind, "kind", _KINDS)
-        return {"mechanism": vector_mechanism(mechanism),
+        self._kinds()
+        return {"mechanism": vector_mechanism(self.kind),
                 "intercept_weight": self._constant(SCORE_CONSTANT) if fit_intercept else 0.0}
 
     def _constant(self, default):
