@@ -262,8 +262,10 @@ def plan_covariance(estimator, precision, parameter, assumptions):
     given = checked_assumptions(assumptions, estimator, ["feature_std"], {"n_features": 1})
     checked_name(parameter, ["covariance"])
     protocol = estimator.protocol(check_integer(given["n_features"], "n_features", 1))
-    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    return precision * (protocol.data_norm**4 * noise + 2 * _feature_std(given, protocol) ** 4)
+    variance = (_feature_std(given, protocol) / protocol.data_norm) ** 2
+    feature = np.eye(protocol.n_features)[0]
+    noise = above_floor(protocol.randomizer.noise).variance(feature[None], feature, variance * np.eye(len(feature)))[0]
+    return precision * protocol.data_norm**4 * (noise + 2 * variance**2)
 
 
 def _feature_std(given, protocol):

@@ -28,11 +28,11 @@ class ReadsMoments:
 
     def _of_rows(self, reports, labels):
         """Return the protocol whose reports are as wide as these rows; of two, the one that more rows are valid for."""
-        usual, mechanism = super()._of_rows(reports, labels), check_mechanism(self.mechanism)
-        if not isinstance(usual, BaseMomentProtocol) or not isinstance(mechanism, Moments):
-            return usual
+        first, mechanism = self._protocol(labels=labels), check_mechanism(self.mechanism)
+        if not isinstance(first, BaseMomentProtocol) or not isinstance(mechanism, Moments):
+            return super()._of_rows(reports, labels)
         width = reports.shape[1]
-        numbers = {usual._replace(mechanism=kind).with_width(width).n_features for kind in mechanism._kinds()}
+        numbers = {first._replace(mechanism=kind).with_width(width).n_features for kind in mechanism._kinds()}
         found = [self._protocol(n_features, labels) for n_features in sorted(numbers)]
         found = [one for one in found if one.width == width] or found[:1]
         return found[0] if len(found) == 1 else _of_valid_rows(found, np.asarray(reports))

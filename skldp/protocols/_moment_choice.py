@@ -1,12 +1,10 @@
 """Public choice between the mechanisms of moments, and of the weights of a record: functions of public numbers."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from skldp._validation._limits import MAX_ENTRIES
-from skldp._validation._parameters import is_auto
 from skldp.mechanisms._axis_moments import AxisMoments
 from skldp.mechanisms._moments import MomentMechanism, SphereMoments
 
@@ -85,21 +83,13 @@ def axis_constant(n_features: int) -> float:
     return min(max(0.8 / math.sqrt(n_features), 0.3), math.sqrt(0.5))
 
 
-def suggested_constant(mechanism, n_features, labelled=False, n_responses=1):
-    """Weight of the constant that "auto" stands for."""
-    if mechanism in _CONSTANTS:
-        return _CONSTANTS[mechanism](n_features)
-    return 0.3 if labelled else math.sqrt(0.5) if n_responses else 0.5
-
-
-def moment_mechanism(**options: Any) -> str:
+def moment_mechanism(**options) -> str:
     """Name of the better mechanism of moments, by :func:`moment_risk`: of the sphere and the axis.
 
     Parameters
     ----------
     **options
-        Those of :class:`skldp.mechanisms.SphereMoments`. With ``intercept_weight="auto"`` each mechanism has the weight
-        of the constant that it has in a protocol by default.
+        Those of :class:`skldp.mechanisms.SphereMoments`.
 
     Returns
     -------
@@ -116,22 +106,11 @@ def moment_mechanism(**options: Any) -> str:
     >>> moment_mechanism(epsilon=0.5, n_features=100)
     'axis'
     """
-    axis = AxisMoments(**_with_constant("axis", **options))
+    axis = AxisMoments(**options)
     if axis.n_moments > MAX_ENTRIES:
         return "axis"
     if not axis.private:
         return "sphere"
-    sphere = SphereMoments(**_with_constant("sphere", **options))
+    sphere = SphereMoments(**options)
     ratio = moment_risk(axis) / moment_risk(sphere)
     return "axis" if ratio <= (_WORTH if sphere.width > _LONG_REPORT else _LEAST_GAIN) else "sphere"
-
-
-def _with_constant(mechanism, *, n_features=1, intercept_weight=math.sqrt(0.5), **options):
-    """Return options of a mechanism with a number in place of the word "auto"."""
-    if is_auto(intercept_weight):
-        kind = {name: options[name] for name in ("labelled", "n_responses") if name in options}
-        intercept_weight = suggested_constant(mechanism, n_features, **kind)
-    return {"n_features": n_features, "intercept_weight": intercept_weight, **options}
-
-
-_CONSTANTS = {"axis": axis_constant}  # of mechanisms that other weights suit

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skldp._validation._parameters import check_choice, is_auto
-from skldp.protocols._moment_choice import moment_mechanism, suggested_constant
+from skldp.protocols._moment_choice import axis_constant, moment_mechanism
 from skldp.protocols._moment_reports import MECHANISMS
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
 
 DEFAULT_WEIGHT = math.sqrt(0.5)
+_CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism suggests, by the number of features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +29,16 @@ class BaseMomentProtocol(RegressionProtocol):
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
     _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
     _automatic: ClassVar[dict[str, Any]] = {"intercept_weight": "auto"}
+    _constant: ClassVar[float] = DEFAULT_WEIGHT
 
     def _check_moments(self):
         if is_auto(self.mechanism):
-            object.__setattr__(self, "mechanism", moment_mechanism(epsilon=self.epsilon, **self._layout))
+            # Compared with equal weights: the constant that suits the axis would lower the risk of the sphere, too.
+            constant = {"intercept_weight": self._constant} if is_auto(self.intercept_weight) else {}
+            chosen = moment_mechanism(epsilon=self.epsilon, **{**self._layout, **constant})
+            object.__setattr__(self, "mechanism", chosen)
         if is_auto(self.intercept_weight):
-            suggested = suggested_constant(self.mechanism, self.n_features, self.labelled, self.n_responses)
+            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
         for name in ("epsilon", "delta", *self._weights):
@@ -161,6 +166,7 @@ class LabelMomentProtocol(LabelledProtocol, BaseMomentProtocol):
 
     y_weight: float = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = True
+    _constant: ClassVar[float] = 0.3
 
     def __post_init__(self):
         self._check_domain()
@@ -194,6 +200,7 @@ class CovarianceProtocol(BaseMomentProtocol):
 
     intercept_weight: float | str = 0.5
     y_weight: ClassVar[float] = 1.0  # of no response
+    _constant: ClassVar[float] = 0.5
     _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
 
