@@ -57,8 +57,8 @@ class LDPCovariance(BaseLDPCovariance, EmpiricalCovariance):
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer records are shortened.
     mechanism : {"auto", "sphere", "axis", "gaussian"} or Moments, default="auto"
-        How second moments are randomised: on a sphere ("auto": pure epsilon, and about five times fewer clients for the
-        same posterior), or with Gaussian noise.
+        How second moments are randomised: on a sphere or by their axis (pure epsilon), or with Gaussian noise. "auto" is
+        the sphere or the axis, by the budget and the number of features: :func:`skldp.protocols.moment_mechanism`.
     assume_centered : bool, default=False
         Whether the mean is known to be zero. It is then not reported, which saves noise, and the covariance stands for
         the second moments.

@@ -19,9 +19,10 @@ class Moments(BaseEstimator):
     Parameters
     ----------
     kind : {"auto", "sphere", "axis", "gaussian"}, default="auto"
-        How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
-        same posterior than with Gaussian noise. The axis is pure, too: it needs fewer clients still from epsilon 1 or
-        2 on, and its report has d + 3 integers (:func:`skldp.protocols.moment_risk`).
+        How the moments are randomised. The sphere and the axis have pure epsilon, and need at least three times fewer
+        clients for the same posterior than Gaussian noise. From epsilon 1.5 or 2 on the axis needs fewest, and its
+        report has d + 3 integers. "auto" is one of these two, by :func:`skldp.protocols.moment_mechanism`; several
+        rounds, and responses other than numbers and two labels, have the sphere.
     y_weight : "auto" or float, default="auto"
         Weight of each response in a report, relative to a record of length 1. A larger weight means less noise on the
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.

@@ -365,12 +365,12 @@ def test_cohorts_with_other_mechanisms_and_weights_are_one_posterior():
     parts = low.aggregate(low.privatize(X[:9000], Y[:9000])), high.aggregate(high.privatize(X[9000:], Y[9000:]))
     assert {part.protocol.mechanism for part in parts} == {"sphere", "axis"}
     assert parts[0].protocol.intercept_weight != parts[1].protocol.intercept_weight
-    model = regression().fit_reports(parts[0] + parts[1])
-    alone = [regression().fit_reports(part) for part in parts]
+    model = regression("auto").fit_reports(parts[0] + parts[1])
+    alone = [regression("auto").fit_reports(part) for part in parts]
     assert all(model.coef_std_.max() < one.coef_std_.max() for one in alone)
     assert (np.abs(model.coef_ - COEF) < 4 * model.coef_std_).all()
     read = Aggregate.from_json((parts[0] + parts[1]).to_json())
-    assert (regression().fit_reports(read).coef_ == model.coef_).all()
+    assert (regression("auto").fit_reports(read).coef_ == model.coef_).all()
     with pytest.raises(InvalidReportError, match="mechanism is 'sphere' there"):
         regression("axis").fit_reports(parts[0] + parts[1])
     without = regression("axis without intercept")
