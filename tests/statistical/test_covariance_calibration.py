@@ -50,13 +50,14 @@ def worst_p_value(scores):
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 3.0}, {"epsilon": 20.0}, {"epsilon": 20.0, "centred": True},
+                                     {"epsilon": 3.0, "mechanism": "sphere"}, {"epsilon": 20.0, "mechanism": "sphere"},
                                      {"epsilon": 8.0, "mechanism": "axis", "d": 2},
                                      {"epsilon": 20.0, "mechanism": "gaussian", "d": 2}], ids=str)
 def test_posterior_is_calibrated(options):
     assert worst_p_value(scores_of(**options)) > LEVEL
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["auto", "sphere", "gaussian"])
 def test_a_likelihood_with_half_the_noise_is_detected(mechanism):
     def half_the_noise(model):
         for likelihood in model.likelihoods:
