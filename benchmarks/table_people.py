@@ -7,7 +7,7 @@
 - *axis*: people for the same interval of a coefficient with Gaussian noise (the paper's), the sphere and the axis, over
   epsilon and the number of features d; which of the two ``mechanism="auto"`` takes; bytes of a report; and the mean
   width of simulated studies with the axis, as a share of the planned one. The features have standard deviations of
-  :math:`0.3\sqrt{3/d}`.
+  0.3 times the root of 3/d.
 - *sensitivity*: the noise that the exact sensitivity of moments saves, with the largest distance that a search found.
 - *cohorts*: half of the people at epsilon 0.5, half at 4, against either cohort alone: widths and coverage.
 - *plan*: ``required_reports`` over epsilon and width, and the mean width of simulated studies of that size.
@@ -215,7 +215,7 @@ def axis(pool, bar, n, epsilons, repeats, table):
 
 def print_axis(rows):
     """Print people over those with the axis, and bytes of a report."""
-    print(f"People for the same interval of a coefficient, over those with the axis; width from {rows[0]['people']:,} of them")
+    print(f"People for the same interval of a coefficient, over those with the axis; width from {rows[0]['people']:,}")
     print_table(["d", "epsilon", "Gaussian (paper)", "sphere", "axis", "auto takes", "width", "simulated : planned"],
                 [[f"{row['d']}", f"{row['epsilon']:g}", f"{row['gaussian']:.2f}", f"{row['sphere']:.2f}", "1",
                   row["auto"], f"{row['width']:.3g}", f"{row['simulated']:.3f}"] for row in rows])

@@ -10,7 +10,7 @@ from skldp.models.regression._label_records import LINKS
 
 _KINDS = {"auto": ("sphere", "axis"), "sphere": ("sphere",), "axis": ("axis",), "gaussian": ("gaussian",)}
 SCORE_CONSTANT = 0.3  # weight of the constant in score and curvature
-_VECTORS = {"auto": "sphere", "axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
+_VECTORS = {"auto": "sphere", "axis": "sphere"}  # of a score and a curvature, which are no products of a record
 
 
 class Moments(BaseEstimator):

@@ -1,21 +1,16 @@
-"""Estimators whose clients send moments, by the mechanism that suits the budget and the number of features."""
-
-from typing import Any
+"""Base class of estimators whose clients send moments, by a mechanism that suits budget and number of features."""
 
 import numpy as np
 from sklearn.base import clone
 
+from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._mechanisms import Moments, check_mechanism
 from skldp.exceptions import InvalidReportError
 from skldp.protocols._moment_protocol import BaseMomentProtocol
 
 
-class ReadsMoments:
-    """Hooks of an estimator with a parameter ``mechanism``, for protocols that depend on epsilon and the features."""
-
-    mechanism: Any
-    _protocol: Any
-    _found: Any
+class BaseMomentEstimator(BaseLDPEstimator):
+    """An estimator with a parameter ``mechanism``, for which "auto" depends on epsilon and the number of features."""
 
     def _chosen(self, protocol):
         return check_mechanism(self.mechanism)._chosen()

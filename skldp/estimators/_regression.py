@@ -7,11 +7,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from skldp._validation._door import without_mask
 from skldp.analysis._regression_checks import coefficient_information, warn_about_fit, warn_about_rows
-from skldp.estimators._base import BaseLDPEstimator
-from skldp.estimators._moment_estimator import ReadsMoments
+from skldp.estimators._moment_estimator import BaseMomentEstimator
 
 
-class BaseLDPRegression(ReadsMoments, BaseLDPEstimator):
+class BaseLDPRegression(BaseMomentEstimator):
     """An estimator of a response from a vector of bounded norm."""
 
     def _check(self, X, y):
