@@ -133,7 +133,7 @@ def unclipped(params):
     return (size < 0.2) & (np.abs(params["intercept"]) < LARGEST_INTERCEPT) & (explained + params["sigma"] ** 2 < 0.04)
 
 
-def responses_scores(n_fits, epsilon=20.0, break_model=lambda model: model):
+def responses_scores(n_fits, epsilon, mechanism, break_model=lambda model: model):
     """Scores of two lines, their residual scales and their residual correlation, from the default prior."""
     d, k, scores = 1, 2, []
     for seed in range(n_fits):
@@ -148,8 +148,8 @@ def responses_scores(n_fits, epsilon=20.0, break_model=lambda model: model):
         X = rng.multivariate_normal(truth["x_mean"], truth["covariance"], 5000)
         residual = np.outer(truth["sigma"], truth["sigma"]) * truth["residual_correlation"]
         y = X @ truth["coef"].T + truth["intercept"] + rng.multivariate_normal(np.zeros(k), residual, 5000)
-        model = build(LDPBayesLinearRegression, epsilon=epsilon, random_state=seed, coef_scale=0.1, sigma_scale=0.1,
-                      **SAMPLING)
+        model = build(LDPBayesLinearRegression, epsilon=epsilon, mechanism=mechanism, random_state=seed,
+                      coef_scale=0.1, sigma_scale=0.1, **SAMPLING)
         protocol = model._protocol(d, k)
         target = model._models(protocol.aggregate(protocol._randomize(X, y, seed)))[0]
         posterior = sample(break_model(target), seed=seed, inference=MCMC(**SAMPLING))
@@ -170,12 +170,18 @@ def all_unclipped(params):
     return np.logical_and.reduce([unclipped(line) for line in lines])
 
 
-def test_several_responses_are_calibrated():
-    assert worst_p_value(responses_scores(N_FITS // 2)) > LEVEL
+# At budgets at which the noise is not much smaller than the sampling error of the records.
+budgets_of_responses = pytest.mark.parametrize("epsilon, mechanism", [(20.0, "sphere"), (4.0, "axis")])
 
 
-def test_several_responses_with_a_quarter_of_the_noise_are_detected():
-    scores = responses_scores(N_FITS // 5, break_model=lambda model: half_the_noise(half_the_noise(model)))
+@budgets_of_responses
+def test_several_responses_are_calibrated(epsilon, mechanism):
+    assert worst_p_value(responses_scores(N_FITS // 2, epsilon, mechanism)) > LEVEL
+
+
+@budgets_of_responses
+def test_several_responses_with_a_quarter_of_the_noise_are_detected(epsilon, mechanism):
+    scores = responses_scores(N_FITS // 5, epsilon, mechanism, lambda model: half_the_noise(half_the_noise(model)))
     assert worst_p_value(scores) < LEVEL
 
 
