@@ -16,8 +16,8 @@ are far from zero. Real records are not normal.
   in which it is at most the 90 % angle of ``direction_angles``; *plane* is the latter for the first two components.
 - *bits* is the median of ``information_``, *seconds* the median of ``fit``.
 
-Run with ``python benchmarks/table_covariance.py`` (ten minutes); ``--quick`` is a smoke run, and ``--mechanism`` is that
-of the estimator, by default the sphere at epsilon 1 and the axis from 2 on. The table is written to
+Run with ``python benchmarks/table_covariance.py`` (ten minutes); ``--quick`` is a smoke run. ``--mechanism`` is that of
+the estimator, by default the sphere at epsilon 1 and the axis from 2 on. The table is written to
 ``benchmarks/results``.
 """
 
