@@ -101,7 +101,7 @@ class RegressionProtocol(Protocol):
         # No report of k responses is wider than (d + k + 1)(d + k + 2) / 2 + 1. Steps grow for reports that are far
         # shorter; large steps at once would meet numbers of features that have too many moments.
         least = max(1, math.isqrt(2 * max(width - 1, 0)) - 2 - self.n_responses)
-        most, step = min(width, MAX_FEATURES), 1
+        most, step = min(max(width, 1), MAX_FEATURES), 1
         while least + step < most and self._width_of(least + step) < width:
             least, step = least + step, 2 * step
         return bisect_left(range(min(least + step, most)), width, lo=min(least, most), key=self._width_of)
