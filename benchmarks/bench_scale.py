@@ -135,10 +135,14 @@ def clients(sizes, repeats, **length):
     X, y = regression_data(10**5, 5, rng)
     labels, categories = labels_of(X, rng), rng.integers(16, size=(10**5, 1))
     cases = [
-        ("linear, sphere", LDPBayesLinearRegression(**length), (X, y)),
+        ("linear, sphere", LDPBayesLinearRegression(mechanism="sphere", **length), (X, y)),
+        ("linear, axis", LDPBayesLinearRegression(mechanism="axis", **length), (X, y)),
         ("linear, Gaussian moments", LDPBayesLinearRegression(mechanism="gaussian", **length), (X, y)),
         ("linear, noisy records", LDPBayesLinearRegression(mechanism="records", **length), (X, y)),
-        ("logistic, sphere", LDPBayesLogisticRegression(classes=(0, 1), n_rounds=1, **length), (X, labels)),
+        ("logistic, sphere", LDPBayesLogisticRegression(classes=(0, 1), mechanism="sphere", n_rounds=1, **length),
+         (X, labels)),
+        ("logistic, axis", LDPBayesLogisticRegression(classes=(0, 1), mechanism="axis", n_rounds=1, **length),
+         (X, labels)),
         ("histogram, counts of subsets", LDPHistogram(categories=range(16), likelihood="counts", **length),
          (categories,)),
         ("histogram, randomised response", LDPHistogram(categories=range(16), mechanism="rr", **length), (categories,)),

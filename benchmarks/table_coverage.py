@@ -43,7 +43,7 @@ from skldp import LDPBayesLinearRegression, LDPBayesLogisticRegression
 
 LEVEL = 0.9
 EPSILONS = (1.0, 4.0)
-ESTIMATORS = {"sphere": "auto", "gaussian": "gaussian", "records": "records"}  # mechanisms
+ESTIMATORS = ("sphere", "axis", "gaussian", "records")  # mechanisms
 QUICK_SETS = ("wine", "adult", "diamonds")
 INFERENCE = {"mcmc": "mcmc", "laplace": "laplace", "short": SHORT}
 
@@ -52,7 +52,7 @@ def fit(name, options, estimator, epsilon, inference, seed):
     """Return what one fit found: ends of the intervals, scores, seconds, R-hat, and whether it warned."""
     rows, table = problem(name, *options), TABLES[name]
     state = int(np.random.default_rng([SEED, seed, int(1000 * epsilon)]).integers(2**31))
-    common = {"epsilon": epsilon, "mechanism": ESTIMATORS[estimator], "inference": INFERENCE[inference],
+    common = {"epsilon": epsilon, "mechanism": estimator, "inference": INFERENCE[inference],
               "random_state": state}
     if table.binary:
         model = LDPBayesLogisticRegression(classes=[False, True], n_rounds=1, **common)

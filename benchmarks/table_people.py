@@ -4,6 +4,10 @@
   for an interval as narrow as ours from a given number, by ``required_reports`` and by simulation: a study of N people
   with intervals of mean width w would need N (w / width)^2. Gaussian noise has the paper's delta of 1e-5, which is
   large for so many people and favours it; our delta is 0.
+- *axis*: people for the same interval of a coefficient with Gaussian noise (the paper's), the sphere and the axis, over
+  epsilon and the number of features d; which of the two ``mechanism="auto"`` takes; bytes of a report; and the mean
+  width of simulated studies with the axis, as a share of the planned one. The features have standard deviations of
+  0.3 times the root of 3/d.
 - *sensitivity*: the noise that the exact sensitivity of moments saves, with the largest distance that a search found.
 - *cohorts*: half of the people at epsilon 0.5, half at 4, against either cohort alone: widths and coverage.
 - *plan*: ``required_reports`` over epsilon and width, and the mean width of simulated studies of that size.
@@ -31,13 +35,16 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from skldp import MCMC, LDPBayesLinearRegression, LDPGaussian, LDPHistogram, required_reports
+from skldp.exceptions import StatisticalWarning
 from skldp.privacy import paper_moment_bound, weighted_moment_sensitivity
 
 SEED = 20220511
-BLOCKS = ("people", "sensitivity", "cohorts", "plan")
+BLOCKS = ("people", "axis", "sensitivity", "cohorts", "plan")
 SHORT = {"inference": MCMC(n_draws=300)}
 SHORT_REGRESSION = {"inference": MCMC(n_walkers=12, n_warmup=100, n_draws=120)}
 N_FEATURES, COEF = 3, 0.3
+DIMENSIONS, SIMULATED_DIMENSION = (3, 10, 20), 3
+SIZES = (10, 20, 100)  # numbers of features for bytes of a report
 
 
 def normal(n, rng):
@@ -165,6 +172,58 @@ def print_people(rows):
                   f"{row['people_ours']:,}", f"{row['people_ours_simulated']:,.0f}", f"{row['people_paper']:,}",
                   f"{row['people_paper_simulated']:,.0f}", f"{row['ratio']:.2f}", f"{row['ratio_simulated']:.2f}"]
                  for row in rows])
+
+
+def spread(d):
+    """Return standard deviations for which d features are as long as three with 0.3."""
+    return 0.3 * np.sqrt(N_FEATURES / d)
+
+
+def axis_study(epsilon, n, key):
+    """Return the mean width of intervals from reports of axes."""
+    rng, d = np.random.default_rng([SEED, 2, *key]), SIMULATED_DIMENSION
+    X = rng.normal(scale=spread(d), size=(n, d))
+    model = LDPBayesLinearRegression(epsilon=epsilon, mechanism="axis", random_state=int(rng.integers(2**31)),
+                                     **SHORT_REGRESSION)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", StatisticalWarning)
+        model.fit(X, X @ np.full(d, COEF) + rng.normal(scale=0.3, size=n))
+    return np.ptp(model.posterior_.interval(0.9)["coef"], axis=1).mean()
+
+
+def axis(pool, bar, n, epsilons, repeats, table):
+    """Compute the people needed with three mechanisms for the interval that the axis gives from n people."""
+    rows = []
+    for d in DIMENSIONS:
+        for epsilon in epsilons:
+            bar.set_description(f"axis, {d} features, epsilon {epsilon:g}")
+            plans = {word: required_reports(LDPBayesLinearRegression(epsilon=epsilon, mechanism=word), 1e-3,
+                                            n_features=d, feature_std=spread(d), sigma=0.3, coef=COEF)
+                     for word in ("gaussian", "sphere", "axis")}
+            widths = [] if d != SIMULATED_DIMENSION else list(
+                pool(delayed(axis_study)(epsilon, n, (int(1000 * epsilon), i)) for i in range(repeats)))
+            planned = 1e-3 * np.sqrt(plans["axis"] / n)
+            chosen = LDPBayesLinearRegression(epsilon=epsilon).protocol(d).mechanism
+            rows.append({"d": d, "epsilon": epsilon, "gaussian": plans["gaussian"] / plans["axis"],
+                         "sphere": plans["sphere"] / plans["axis"], "axis": 1.0, "auto": chosen,
+                         "people": n, "width": planned,
+                         "simulated": np.mean(widths) / planned if widths else np.nan, "repeats": len(widths)})
+            write_table(rows, table)
+    return rows
+
+
+def print_axis(rows):
+    """Print people over those with the axis, and bytes of a report."""
+    print(f"People for the same interval of a coefficient, over those with the axis; width from {rows[0]['people']:,}")
+    print_table(["d", "epsilon", "Gaussian (paper)", "sphere", "axis", "auto takes", "width", "simulated : planned"],
+                [[f"{row['d']}", f"{row['epsilon']:g}", f"{row['gaussian']:.2f}", f"{row['sphere']:.2f}", "1",
+                  row["auto"], f"{row['width']:.3g}", f"{row['simulated']:.3f}"] for row in rows])
+    print("Bytes of a report")
+    protocols = [[LDPBayesLinearRegression(mechanism=word).protocol(d) for word in ("gaussian", "sphere", "axis")]
+                 for d in SIZES]
+    sizes = [[f"{one.width * one.randomizer.report_dtype.itemsize:,}" for one in three] for three in protocols]
+    print_table(["d", "Gaussian", "sphere", "axis"], [[f"{d}", *row] for d, row in zip(SIZES, sizes)])
 
 
 def sensitivity():
@@ -295,6 +354,8 @@ def main():
         studies = Studies(pool, bar, n_studies)
         compute = {
             "people": partial(people, studies, epsilons, 10 if quick else 1),
+            "axis": partial(axis, pool, bar, 20_000 if quick else 1_000_000, epsilons if quick else (*epsilons, 8.0),
+                            n_studies),
             "cohorts": partial(cohorts, pool, bar, 2000 if quick else 20_000, n_cohort_studies),
             "plan": partial(plan, studies, epsilons, 1 if quick else None),
         }
@@ -303,7 +364,7 @@ def main():
             if name in blocks:
                 stem = "table_people" if name == "people" else f"table_people_{name}"
                 found[name] = compute[name](results_folder(quick) / f"{stem}.csv")
-    printers = {"people": print_people, "cohorts": print_cohorts, "plan": print_plan}
+    printers = {"people": print_people, "axis": print_axis, "cohorts": print_cohorts, "plan": print_plan}
     for name in blocks:
         if name == "sensitivity":
             sensitivity()

@@ -47,14 +47,14 @@ print(f"R^2 at epsilon = 1: {scores.mean():.3f} over five folds, {scores.min():.
 print(f"A row is in the training part of four folds: the score has cost it epsilon = {spent.largest:g}.\n")
 
 # %%
-# Now over budgets, and over the two ways to randomise a report: the sphere, which is the default and has delta = 0, and
-# Gaussian noise with delta = 1e-5. At the smallest budgets the reports say little about the coefficients. A fit warns
-# of that, and here the table shows it.
+# Now over budgets, and over ways to randomise a report: the default, a sphere or an axis with delta = 0, the sphere at
+# every budget, and Gaussian noise with delta = 1e-5. At the smallest budgets the reports say little about the
+# coefficients. A fit warns of that, and here the table shows it.
 
 warnings.simplefilter("ignore", FewReportsWarning)
 grid = {
     "ldpbayeslinearregression__epsilon": [0.5, 1.0, 2.0, 4.0, 8.0],
-    "ldpbayeslinearregression__mechanism": ["sphere", "gaussian"],
+    "ldpbayeslinearregression__mechanism": ["auto", "sphere", "gaussian"],
 }
 with Ledger() as spent:
     search = GridSearchCV(model, grid, cv=5).fit(X, y)

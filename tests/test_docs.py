@@ -93,6 +93,9 @@ def test_the_chart_of_the_guide_shows_the_planned_numbers_of_people():
         row, = (line for line in page.splitlines() if line.startswith(start))
         assert row.split()[-1] == f"{float(f'{number:.1e}'):,.0f}", row
     twice, without = planned_people(2.0), planned_people(float("inf"))
-    assert "(a third to a fifth)" in page and all(1 / 5 < twice[start] / people[start] < 1 / 3 for start in people)
+    share = {start: twice[start] / people[start] for start in people}
+    vectors = [share.pop(start) for start in ("features alone", "features and a number")]
+    assert "(a third to a fifth)" in page and all(1 / 5 < value < 1 / 3 for value in share.values())
+    assert "needs an eighth" in page and all(1 / 9 < value < 1 / 7 for value in vectors)
     least, most = (float(f"{number:.1e}") for number in (min(without.values()), max(without.values())))
     assert f"Without privacy {least:,.0f} to {most:,.0f} people" in page

@@ -87,7 +87,8 @@ def required_reports(estimator: Any, width: float, *, level: float = 0.9, parame
     .. math:: V_j = \frac{\sigma^2}{s^2} + \frac{\tau^2}{2s^4}\left(\frac1{w^2} + \|\theta\|^2 + \theta_j^2\right):
 
     the sum of the variance of least squares and of that due to privacy. A variance of features has
-    :math:`V = \tau^2 + 2s^4`. With noisy records (``mechanism="records"``,
+    :math:`V = \tau^2 + 2s^4`. For axes the terms with :math:`\tau^2` are those of the exact covariance of their noise
+    (:class:`skldp.mechanisms.Axis`). With noisy records (``mechanism="records"``,
     noise variance :math:`\nu`) it is
     :math:`(1/s^2 + \nu/s^4)(\sigma^2 + \nu(1/w^2 + \|\theta\|^2)) + \nu^2\theta_j^2/s^4`.
     With few reports the variances of the features are uncertain, which makes intervals wider than planned: by 4 to 9 %
@@ -262,8 +263,10 @@ def plan_covariance(estimator, precision, parameter, assumptions):
     given = checked_assumptions(assumptions, estimator, ["feature_std"], {"n_features": 1})
     checked_name(parameter, ["covariance"])
     protocol = estimator.protocol(check_integer(given["n_features"], "n_features", 1))
-    noise = max(protocol.randomizer.noise_variance, LEAST_NOISE)
-    return precision * (protocol.data_norm**4 * noise + 2 * _feature_std(given, protocol) ** 4)
+    variance = (_feature_std(given, protocol) / protocol.data_norm) ** 2
+    feature = np.eye(protocol.n_features)[0]
+    noise = above_floor(protocol.randomizer.noise).variance(feature[None], feature, variance * np.eye(len(feature)))[0]
+    return precision * protocol.data_norm**4 * (noise + 2 * variance**2)
 
 
 def _feature_std(given, protocol):

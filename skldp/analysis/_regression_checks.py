@@ -219,7 +219,10 @@ def _mean_squares(protocol, tally):
         errors = [math.sqrt((2 * size * noise + 4 * bound) * noise / n) for size, bound in zip((d, 1), largest)]
     else:
         squares = np.diag(protocol.randomizer.matrix(protocol.mean_moments(tally)))[int(protocol.has_intercept):]
-        errors = [math.sqrt(d * noise / n), math.sqrt(noise / n)]
+        # The noise of axes depends on the squares themselves; one of the responses stands for all.
+        found = (d, squares[:d].sum(), 1.0), (1, squares[d:].sum() / max(len(squares) - d, 1), protocol.y_weight**2)
+        errors = [math.sqrt(protocol.randomizer.noise.trace_variance(size, np.clip(square, 0.0, largest)) / n)
+                  for size, square, largest in found]
     if protocol.labels is not None:
         return (squares[:d].sum(), errors[0]), None
     responses = [(square / protocol.y_weight**2, errors[1] / protocol.y_weight**2) for square in squares[d:]]

@@ -156,11 +156,15 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
         """
         total: Any = 0
         with one_call():
-            for part, rows in cohorts(protocol, sample_epsilon, len(X)):
+            for part, rows in cohorts(protocol, sample_epsilon, len(X), self._with_epsilon):
                 counter = self._counter(part, "raise")
                 for reports in part._draw(X[rows], None if y is None else y[rows], self.random_state):
                     total = total + counter(reports)
         return (total.with_batches(Batches.new()),)  # one id instead of one for each chunk
+
+    def _with_epsilon(self, protocol, epsilon):
+        """Return the protocol of a cohort with another budget."""
+        return protocol.with_epsilon(epsilon)
 
     def aggregate(self, reports: Any, on_invalid: str = "raise") -> Aggregate:
         """Add reports up into the small statistic that :meth:`fit_reports` needs.
@@ -266,6 +270,10 @@ class BaseLDPEstimator(ReportTrust, ShowsBudget, Counted, BaseEstimator, metacla
             expected = self._protocol(reports.protocol.n_features, (0, 1) if found is None else found)
             return expected._like(reports.protocol)
         labels = self._found(self.protocol_) if hasattr(self, "protocol_") else None
+        return self._of_rows(reports, labels)
+
+    def _of_rows(self, reports, labels):
+        """Return the protocol whose reports are as wide as these rows."""
         return self._protocol(labels=labels).with_width(reports.shape[1])
 
     def _check_aggregate(self, aggregate):

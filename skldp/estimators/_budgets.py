@@ -25,14 +25,17 @@ def asked(sample_epsilon, *arrays):
     return budgets[rows], *(None if one is None else one[rows] for one in arrays)
 
 
-def cohorts(protocol, sample_epsilon, n_clients):
+def cohorts(protocol, sample_epsilon, n_clients, with_epsilon):
     """Return the protocol and the rows of each cohort of clients: one for each distinct budget, which are public.
+
+    ``with_epsilon`` maps the protocol and a budget to that of a cohort.
 
     Examples
     --------
     >>> from skldp.estimators._budgets import cohorts
     >>> from skldp.protocols import ValueProtocol
-    >>> [(part.epsilon, rows.tolist()) for part, rows in cohorts(ValueProtocol(), [0.5, 4.0, 0.5], 3)]
+    >>> [(part.epsilon, rows.tolist()) for part, rows in cohorts(
+    ...     ValueProtocol(), [0.5, 4.0, 0.5], 3, ValueProtocol.with_epsilon)]
     [(0.5, [0, 2]), (4.0, [1])]
     """
     if sample_epsilon is None or not n_clients:
@@ -43,7 +46,7 @@ def cohorts(protocol, sample_epsilon, n_clients):
             f"sample_epsilon has {len(distinct)} distinct values, and each makes a separate cohort; at most "
             f"{MOST_BUDGETS} are allowed. Round the budgets down to fewer values."
         )
-    protocols = [protocol.with_epsilon(check_epsilon(float(value), "sample_epsilon")) for value in distinct]
+    protocols = [with_epsilon(protocol, check_epsilon(float(value), "sample_epsilon")) for value in distinct]
     return [(part, np.flatnonzero(place == k)) for k, part in enumerate(protocols)]
 
 

@@ -8,14 +8,14 @@ from sklearn.covariance import EmpiricalCovariance
 
 from skldp.analysis._planning import plan_covariance
 from skldp.analysis._regression_checks import covariance_information, warn_about_covariance
-from skldp.estimators._base import BaseLDPEstimator
 from skldp.estimators._mechanisms import Moments, check_mechanism
+from skldp.estimators._moment_estimator import BaseMomentEstimator
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._covariance_model import CovarianceModel
 from skldp.protocols._moment_protocol import CovarianceProtocol
 
 
-class BaseLDPCovariance(BaseLDPEstimator):
+class BaseLDPCovariance(BaseMomentEstimator):
     """An estimator of the covariance of a vector of bounded norm."""
 
     _mean_name = "location"
@@ -30,9 +30,6 @@ class BaseLDPCovariance(BaseLDPEstimator):
         del options["y_weight"]  # there is no response
         return CovarianceProtocol(epsilon=self.epsilon, delta=self.delta, data_norm=self.data_norm,
                                   n_features=1 if n_features is None else n_features, **options)
-
-    def _chosen(self, protocol):
-        return check_mechanism(self.mechanism)._chosen()
 
     def _models(self, aggregate):
         return [CovarianceModel(aggregate, self.prior, self._mean_name)]
@@ -59,8 +56,8 @@ class LDPCovariance(BaseLDPCovariance, EmpiricalCovariance):
     data_norm : float, default=1.0
         Public bound R on the Euclidean norm of a record; longer records are shortened.
     mechanism : {"auto", "sphere", "axis", "gaussian"} or Moments, default="auto"
-        How second moments are randomised: on a sphere ("auto": pure epsilon, and about five times fewer clients for the
-        same posterior), or with Gaussian noise.
+        How second moments are randomised: on a sphere or by their axis (pure epsilon), or with Gaussian noise. "auto"
+        is the sphere or the axis, by the budget and the number of features: :func:`skldp.protocols.moment_mechanism`.
     assume_centered : bool, default=False
         Whether the mean is known to be zero. It is then not reported, which saves noise, and the covariance stands for
         the second moments.

@@ -36,8 +36,10 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         Public interval of the response; values outside are clipped. For several responses, one pair for each of them,
         or one for all.
     mechanism : {"auto", "sphere", "axis", "gaussian", "records"}, Moments or Records, default="auto"
-        What a client sends: second moments of its record, randomised on a sphere ("auto": pure epsilon, and about five
-        times fewer clients for the same posterior) or with Gaussian noise, or the record itself with Gaussian noise.
+        What a client sends: second moments of its record, randomised on a sphere or by their axis (pure epsilon, and at
+        least three times fewer clients than Gaussian noise for the same posterior), or with Gaussian noise; or the
+        record itself with Gaussian noise. "auto" is the sphere or the axis, by the budget and the number of features:
+        :func:`skldp.protocols.moment_mechanism`.
     fit_intercept : bool, default=True
         Whether there is an intercept. It adds noise; without it, x and y are assumed to be centred.
     prior : "auto" or RegressionPrior, default="auto"

@@ -40,8 +40,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         The public labels, all strings or all numbers. As in scikit-learn they are sorted, and the last of two is the
         positive class. ``None`` takes them from the data and warns.
     mechanism : {"auto", "sphere", "axis", "gaussian", "records"}, Moments or Records, default="auto"
-        What a client sends: second moments of its record and label, randomised on a sphere ("auto": pure epsilon) or
-        with Gaussian noise, or the record itself with Gaussian noise and its label, one of two, by randomised response.
+        What a client sends: second moments of its record and label, randomised on a sphere or by their axis (pure
+        epsilon), or with Gaussian noise; or the record itself with Gaussian noise and its label, one of two, by
+        randomised response. "auto" is the sphere or the axis, by the budget and the number of features:
+        :func:`skldp.protocols.moment_mechanism`. Later rounds, and more than two labels, have the sphere in both cases.
     fit_intercept : bool, default=True
         Whether there is an intercept. It adds noise, but calibrated probabilities need it.
     prior : "auto" or RegressionPrior, default="auto"

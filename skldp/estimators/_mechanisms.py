@@ -8,9 +8,9 @@ from skldp._validation._parameters import check_choice, check_fraction, check_po
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._label_records import LINKS
 
-_KINDS = {"auto": "sphere", "sphere": "sphere", "axis": "axis", "gaussian": "gaussian"}
+_KINDS = {"auto": ("sphere", "axis"), "sphere": ("sphere",), "axis": ("axis",), "gaussian": ("gaussian",)}
 SCORE_CONSTANT = 0.3  # weight of the constant in score and curvature
-_VECTORS = {"axis": "sphere"}  # mechanisms of a score and a curvature, which are no products of a record
+_VECTORS = {"auto": "sphere", "axis": "sphere"}  # of a score and a curvature, which are no products of a record
 
 
 class Moments(BaseEstimator):
@@ -19,9 +19,10 @@ class Moments(BaseEstimator):
     Parameters
     ----------
     kind : {"auto", "sphere", "axis", "gaussian"}, default="auto"
-        How the moments are randomised. "auto" is the sphere: pure epsilon, and about five times fewer clients for the
-        same posterior than with Gaussian noise. The axis is pure, too: it needs fewer clients still from epsilon 1 or
-        2 on, and its report has d + 3 integers (:func:`skldp.protocols.moment_risk`).
+        How the moments are randomised. The sphere and the axis have pure epsilon, and need at least three times fewer
+        clients for the same posterior than Gaussian noise. From epsilon 1.5 or 2 on the axis needs fewest, and its
+        report has d + 3 integers. "auto" is one of these two, by :func:`skldp.protocols.moment_mechanism`; several
+        rounds, and responses other than numbers and two labels, have the sphere.
     y_weight : "auto" or float, default="auto"
         Weight of each response in a report, relative to a record of length 1. A larger weight means less noise on the
         moments with the response and more on all others. "auto" is :math:`1/\sqrt k` for k responses.
@@ -52,16 +53,21 @@ class Moments(BaseEstimator):
         fields = {"mechanism": self.kind, "y_weight": self.y_weight, "intercept_weight": self.intercept_weight}
         return {name for name, value in fields.items() if not is_auto(value)}
 
+    def _kinds(self):
+        """Return the mechanisms that a protocol may have."""
+        return check_choice(self.kind, "kind", _KINDS)
+
     def _options(self, fit_intercept, n_responses=1):
         """Return the fields of a protocol of moments."""
-        return {"mechanism": check_choice(self.kind, "kind", _KINDS),
+        self._kinds()
+        return {"mechanism": self.kind,
                 "y_weight": _weight(self.y_weight, "y_weight", 1 / math.sqrt(n_responses)),
                 "intercept_weight": self._constant("auto") if fit_intercept else 0.0}
 
     def _score_options(self, fit_intercept):
         """Return the fields of a protocol of score and curvature, which are no products of a record."""
-        mechanism = check_choice(self.kind, "kind", _KINDS)
-        return {"mechanism": vector_mechanism(mechanism),
+        self._kinds()
+        return {"mechanism": vector_mechanism(self.kind),
                 "intercept_weight": self._constant(SCORE_CONSTANT) if fit_intercept else 0.0}
 
     def _constant(self, default):

@@ -7,11 +7,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from skldp._validation._door import without_mask
 from skldp.analysis._regression_checks import coefficient_information, warn_about_fit, warn_about_rows
-from skldp.estimators._base import BaseLDPEstimator
-from skldp.estimators._mechanisms import check_mechanism
+from skldp.estimators._moment_estimator import BaseMomentEstimator
 
 
-class BaseLDPRegression(BaseLDPEstimator):
+class BaseLDPRegression(BaseMomentEstimator):
     """An estimator of a response from a vector of bounded norm."""
 
     def _check(self, X, y):
@@ -26,9 +25,6 @@ class BaseLDPRegression(BaseLDPEstimator):
         """Return responses as an array, and the labels found in them (None for numbers)."""
         y = column_or_1d(y, warn=True)
         return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self), None
-
-    def _chosen(self, protocol):
-        return check_mechanism(self.mechanism)._chosen()
 
     @staticmethod
     def _informed(model, posterior):

@@ -12,7 +12,7 @@ from skldp.exceptions import InterruptedStreamError, InvalidParameterError, Inva
 from skldp.protocols._aggregate import Aggregate
 from skldp.protocols._base import Protocol
 from skldp.protocols._batches import Batches
-from skldp.protocols._report_files import load_reports, report_width
+from skldp.protocols._report_files import load_reports, some_reports
 
 _FAN_IN = 8  # aggregates that one task of a dask graph adds up
 
@@ -80,8 +80,8 @@ def add_up(reports, counter_for, n_jobs=None):
 
 
 def _from_file(path, counter_for):
-    """Return the aggregate of a file, read under the protocol for reports of its width."""
-    counter = counter_for(np.empty((0, report_width(path)), dtype=np.int64))
+    """Return the aggregate of a file, read under the protocol for reports like some of its own."""
+    counter = counter_for(some_reports(path))
     return counter(load_reports(path, counter.protocol)[0])
 
 
@@ -89,13 +89,14 @@ def _from_chunks(chunks, counter_for, n_jobs):
     chunks = (chunk for chunk in chunks if isinstance(chunk, Aggregate) or len(chunk) or np.ndim(chunk) > 1)
     source = _Source(chunks)
     stream = iter(source)
-    first = next(stream, None)
+    first = _first_with_rows(stream)
     if source.failure is not None:
         raise _interrupted(None, source.failure) from source.failure
     if first is None:
         raise InvalidParameterError("The stream of reports is empty. Pass at least one chunk, even without rows.")
     counter = counter_for(first if isinstance(first, Aggregate) else as_rows(first))
-    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in enumerate(chain([first], stream)))
+    numbered = enumerate(chain([first], stream), source.n_taken - 1)
+    jobs = (delayed(_count)(counter, chunk, place) for place, chunk in numbered)
     # Pairs (level, sum of 2**level chunks). Only sums of equal level are merged, so a chunk enters O(log n) sums.
     done: list = []
     for one in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
@@ -110,6 +111,15 @@ def _from_chunks(chunks, counter_for, n_jobs):
     if source.failure is not None:
         raise _interrupted(total.aggregate, source.failure) from source.failure
     return total.aggregate
+
+
+def _first_with_rows(stream):
+    """Return the first chunk with rows, or the last one if none has rows; None of a stream without chunks."""
+    chunk = None
+    for chunk in stream:
+        if isinstance(chunk, Aggregate) or len(chunk):
+            break
+    return chunk
 
 
 class _Source:
@@ -149,8 +159,9 @@ def _from_dask(reports, counter_for):
             f"Reports are rows of integers; got a dask array of {reports.ndim} dimensions. Pass an array of two "
             "dimensions, with a row for each client."
         )
-    counter = counter_for(np.empty((0, reports.shape[1]), dtype=reports.dtype))
-    blocks = reports.rechunk({1: -1}).to_delayed().ravel()
+    reports = reports.rechunk({1: -1})
+    counter = counter_for(_FirstRows(reports))
+    blocks = reports.to_delayed().ravel()
     count, merge = dask.delayed(_count, pure=False), dask.delayed(_merge, pure=False)
     parts = [count(counter, block, place) for place, block in enumerate(blocks)]
     while len(parts) > 1:
@@ -161,6 +172,19 @@ def _from_dask(reports, counter_for):
         raise _interrupted(None, error) from error
     _raise_problems(total)
     return total.aggregate
+
+
+class _FirstRows:
+    """Rows of the first blocks of a dask array up to the first one with rows, read only if their entries are used."""
+
+    def __init__(self, reports):
+        self.reports, self.shape = reports, reports.shape
+
+    def __array__(self, dtype=None, copy=None):
+        try:
+            return np.asarray(_first_with_rows(block.compute() for block in self.reports.blocks), dtype=dtype)
+        except Exception as error:
+            raise _interrupted(None, error) from error
 
 
 def _count(counter, chunk, place):

@@ -77,3 +77,14 @@ class MomentNoise:
                 + self.linear * (2 * lr * across + rr * along + ll * other) / 2
                 + (self.square - 1) * (along * other + 2 * across**2)
                 + self.identity * lr**2 + 2 * self.mixed * lr * across)
+
+    def trace_variance(self, size, square):
+        r"""Variance, due to the noise, of the sum of ``size`` diagonal entries of R.
+
+        Notes
+        -----
+        It is that of ``variance`` with the projection on these entries for X, for records whose squared entries there
+        add up to ``square``, the same number for all records.
+        """
+        return (self.constant * size + 2 * self.linear * square + (self.square - 1) * square**2
+                + self.identity * size**2 + 2 * self.mixed * size * square)

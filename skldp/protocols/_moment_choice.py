@@ -86,6 +86,8 @@ def axis_constant(n_features: int) -> float:
 def moment_mechanism(**options) -> str:
     """Name of the better mechanism of moments, by :func:`moment_risk`: of the sphere and the axis.
 
+    It is what ``mechanism="auto"`` of an estimator stands for, with the weights that the sphere has by default.
+
     Parameters
     ----------
     **options

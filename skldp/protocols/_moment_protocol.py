@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skldp._validation._parameters import check_choice, is_auto
-from skldp.protocols._moment_choice import axis_constant
+from skldp.protocols._moment_choice import axis_constant, moment_mechanism
 from skldp.protocols._moment_reports import MECHANISMS
 from skldp.protocols._regression_protocol import BoundedProtocol, LabelledProtocol, RegressionProtocol
 from skldp.protocols._tallies import Tally
@@ -18,7 +18,7 @@ _CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moments(RegressionProtocol):
+class BaseMomentProtocol(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
@@ -32,6 +32,11 @@ class _Moments(RegressionProtocol):
     _constant: ClassVar[float] = DEFAULT_WEIGHT
 
     def _check_moments(self):
+        if is_auto(self.mechanism):
+            # Compared with equal weights: the constant that suits the axis would lower the risk of the sphere, too.
+            constant = {"intercept_weight": self._constant} if is_auto(self.intercept_weight) else {}
+            chosen = moment_mechanism(epsilon=self.epsilon, **{**self._layout, **constant})
+            object.__setattr__(self, "mechanism", chosen)
         if is_auto(self.intercept_weight):
             suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
             object.__setattr__(self, "intercept_weight", suggested)
@@ -47,8 +52,13 @@ class _Moments(RegressionProtocol):
     @cached_property
     def _reports(self):
         reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, labelled=self.labelled,
-                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._weights})
+        return reports.of(epsilon=self.epsilon, delta=self.delta, **self._layout)
+
+    @property
+    def _layout(self):
+        """Options of the mechanisms that describe a record."""
+        return {"n_features": self.n_features, "labelled": self.labelled, "n_responses": self.n_responses,
+                **{name: getattr(self, name) for name in self._weights}}
 
     @property
     def randomizer(self):
@@ -89,7 +99,7 @@ class _Moments(RegressionProtocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentProtocol(BoundedProtocol, _Moments):
+class MomentProtocol(BoundedProtocol, BaseMomentProtocol):
     r"""Each client sends the second moments of its record and response, randomised as one vector.
 
     Parameters
@@ -102,8 +112,10 @@ class MomentProtocol(BoundedProtocol, _Moments):
         Public bound on the Euclidean norm of x; longer records are clipped to it.
     bounds_y : tuple of float or tuple of pairs, default=(-1, 1)
         Public interval of the response; one pair for each of several responses, which then have one report.
-    mechanism : {"sphere", "axis", "gaussian"}, default="sphere"
-        How the moments are randomised; see :class:`skldp.mechanisms.AxisMoments` for the axis.
+    mechanism : {"sphere", "axis", "gaussian", "auto"}, default="sphere"
+        How the moments are randomised; see :class:`skldp.mechanisms.AxisMoments` for the axis. "auto" becomes the
+        sphere or the axis by :func:`moment_mechanism`, here and now: a published protocol names one of them, and keeps
+        it for other budgets.
     y_weight, intercept_weight : float, default=sqrt(1/2)
         Weights of each response and of the constant, relative to x, which has length 1 at most. A larger weight means
         less noise on the moments with that entry and more on the others. ``intercept_weight=0`` omits the constant, and
@@ -133,7 +145,7 @@ class MomentProtocol(BoundedProtocol, _Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelMomentProtocol(LabelledProtocol, _Moments):
+class LabelMomentProtocol(LabelledProtocol, BaseMomentProtocol):
     r"""Each client sends the second moments of its record and its label -1 or 1, randomised as one vector.
 
     Parameters
@@ -162,7 +174,7 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovarianceProtocol(_Moments):
+class CovarianceProtocol(BaseMomentProtocol):
     r"""Each client sends the second moments of its record, randomised as one vector. There is no response.
 
     Parameters
@@ -188,9 +200,9 @@ class CovarianceProtocol(_Moments):
 
     intercept_weight: float | str = 0.5
     y_weight: ClassVar[float] = 1.0  # of no response
+    _constant: ClassVar[float] = 0.5
     _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
-    _constant: ClassVar[float] = 0.5
 
     def __post_init__(self):
         self._check_vector()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from bisect import bisect_left
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,11 +98,16 @@ class RegressionProtocol(Protocol):
         return self.randomizer.width
 
     def _features_of(self, width):
-        # No report of k responses is wider than (d + k + 1)(d + k + 2) / 2 + 1.
-        n_features = max(1, math.isqrt(2 * max(width - 1, 0)) - 2 - self.n_responses)
-        while n_features < min(width, MAX_FEATURES) and self._replace(n_features=n_features).width < width:
-            n_features += 1
-        return n_features
+        # No report of k responses is wider than (d + k + 1)(d + k + 2) / 2 + 1. Steps grow for reports that are far
+        # shorter; large steps at once would meet numbers of features that have too many moments.
+        least = max(1, math.isqrt(2 * max(width - 1, 0)) - 2 - self.n_responses)
+        most, step = min(max(width, 1), MAX_FEATURES), 1
+        while least + step < most and self._width_of(least + step) < width:
+            least, step = least + step, 2 * step
+        return bisect_left(range(min(least + step, most)), width, lo=min(least, most), key=self._width_of)
+
+    def _width_of(self, n_features):
+        return self._replace(n_features=n_features).width
 
     def _plain(self, X, y):
         if self.columns is None:

@@ -10,7 +10,7 @@ from skldp.exceptions import InvalidParameterError, InvalidReportError
 from skldp.protocols._archive import read_archive, write_archive
 from skldp.protocols._base import Protocol
 from skldp.protocols._description import VERSION, check_format, describe, digest, is_id_of, protocol_from
-from skldp.protocols._report_lines import common_width, read_lines
+from skldp.protocols._report_lines import common_rows, read_lines
 
 __all__ = ["load_reports", "save_reports"]
 
@@ -135,10 +135,10 @@ def load_reports(file: str | os.PathLike | IO[bytes], protocol: Protocol | None 
     return read_lines(file, protocol), protocol
 
 
-def report_width(path):
-    """Return the number of integers in a report of a file; in lines of text, that of most of them."""
+def some_reports(path):
+    """Return rows of reports of a file, as many integers each as most of its reports have."""
     with open(path, "rb") as stream:
-        return common_width(stream) if _is_text(stream) else load_reports(stream)[0].shape[1]
+        return common_rows(stream) if _is_text(stream) else load_reports(stream)[0]
 
 
 def _is_text(file):

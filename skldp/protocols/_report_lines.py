@@ -32,14 +32,24 @@ def read_lines(stream, protocol):
     return _table(_fields(stream, _longest_line(protocol)), protocol)
 
 
-def common_width(stream):
-    """Return the number of integers in a report that is most frequent in the first thousand lines."""
-    found = islice(_fields(stream, MAX_LINE_LENGTH), 1000)
-    widths = Counter(len(fields[2]) for fields in found if fields is not None and isinstance(fields[2], list))
+def common_rows(stream):
+    """Return the reports in the first thousand lines that have the most frequent number of integers."""
+    start = stream.tell()
+    widths = Counter(map(len, _first_reports(stream)))  # lists are not kept: hostile lines are long
     if not widths:
         raise InvalidReportError("None of the first thousand lines of this file is a report. Pass JSON lines or CSV as "
                                  "pages of surveys send them, or what save_reports wrote.")
-    return widths.most_common(1)[0][0]
+    width = widths.most_common(1)[0][0]
+    stream.seek(start)
+    rows = [np.array(report, dtype=np.int64) for report in _first_reports(stream)
+            if len(report) == width and _are_integers(report, -_LARGEST, _LARGEST)]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+
+
+def _first_reports(stream):
+    """Iterate over the lists in the first thousand lines."""
+    found = islice(_fields(stream, MAX_LINE_LENGTH), 1000)
+    return (fields[2] for fields in found if fields is not None and isinstance(fields[2], list))
 
 
 def _fields(stream, longest):
@@ -138,10 +148,14 @@ def _is_report(fields, name, protocol):
     found, submission, report = fields
     if found != name or not isinstance(submission, str) or _SUBMISSION.fullmatch(submission) is None:
         return False
-    if not isinstance(report, list) or len(report) != protocol.width or not all(type(entry) is int for entry in report):
+    if not isinstance(report, list) or len(report) != protocol.width:
         return False
-    low, high = (0, 1) if protocol.sends_bits else (-_LARGEST, _LARGEST)
-    return low <= min(report) and max(report) <= high
+    return _are_integers(report, *((0, 1) if protocol.sends_bits else (-_LARGEST, _LARGEST)))
+
+
+def _are_integers(report, low, high):
+    """Whether all entries of a list are integers in a range."""
+    return all(type(entry) is int and low <= entry <= high for entry in report)
 
 
 def _first_submissions(valid, submissions):

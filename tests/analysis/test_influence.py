@@ -120,7 +120,7 @@ def test_forged_records_do_not_exceed_the_bound_of_a_coefficient(options, rng):
 
 def test_a_sphere_of_forged_reports_attains_the_bound(rng):
     """The worst report is along the slopes; it shows that the bound is tight."""
-    model = LDPBayesLinearRegression(epsilon=3.0, inference="laplace", random_state=0)
+    model = LDPBayesLinearRegression(epsilon=3.0, mechanism="sphere", inference="laplace", random_state=0)
     X = 0.4 * rng.normal(size=(20_000, 2))
     reports = model.privatize(X, 0.5 * X[:, 0] + 0.2 * rng.normal(size=20_000))
     bound = model.fit_reports(reports).influence_bound(200)["coef"][0]

@@ -21,11 +21,13 @@ from skldp.exceptions import FewReportsWarning, ScaleWarning, StatisticalWarning
 LABELS = [False, True]
 QUICK = {"inference": "laplace", "random_state": 0}
 MODELS = {
-    "linear, sphere": LDPBayesLinearRegression(epsilon=4.0, **QUICK),
+    "linear, sphere": LDPBayesLinearRegression(epsilon=4.0, mechanism="sphere", **QUICK),
+    "linear, axis": LDPBayesLinearRegression(epsilon=4.0, mechanism="axis", **QUICK),
     "linear, gaussian": LDPBayesLinearRegression(epsilon=12.0, mechanism="gaussian", **QUICK),
     "linear, records": LDPBayesLinearRegression(epsilon=20.0, mechanism="records", **QUICK),
     "linear, no intercept": LDPBayesLinearRegression(epsilon=4.0, fit_intercept=False, **QUICK),
-    "logistic, sphere": LDPBayesLogisticRegression(epsilon=4.0, classes=LABELS, **QUICK),
+    "logistic, sphere": LDPBayesLogisticRegression(epsilon=4.0, classes=LABELS, mechanism="sphere", **QUICK),
+    "logistic, axis": LDPBayesLogisticRegression(epsilon=4.0, classes=LABELS, mechanism="axis", **QUICK),
     "logistic, gaussian": LDPBayesLogisticRegression(epsilon=12.0, classes=LABELS, mechanism="gaussian", **QUICK),
     "logistic, records": LDPBayesLogisticRegression(epsilon=20.0, classes=LABELS, mechanism="records", **QUICK),
 }

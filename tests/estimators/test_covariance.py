@@ -215,7 +215,7 @@ def test_clients_with_raw_columns():
     client = Client(columns.protocol(LDPCovariance()).to_json())
     assert isinstance(client.protocol, CovarianceProtocol)
     assert client.report({"age": 40, "owner": True}).shape == (1, client.protocol.width)
-    assert Client(LDPPCA().protocol(3)).report([0.1, 0.2, 0.3]).shape == (1, 10)
+    assert Client(LDPPCA(mechanism="sphere").protocol(3)).report([0.1, 0.2, 0.3]).shape == (1, 10)
     with pytest.raises(ValueError, match="has no response"):
         Client(LDPPCA().protocol(3)).report([0.1, 0.2, 0.3], 1.0)
 

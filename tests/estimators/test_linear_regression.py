@@ -23,11 +23,12 @@ Y = X @ COEF + INTERCEPT + RNG.normal(scale=SIGMA, size=len(X))
 CENTRED = Y - INTERCEPT
 FEW, FEW_Y = X[:1500], Y[:1500]  # for what does not depend on the number of clients
 CASES = {
-    "sphere": {},
+    "auto": {},
+    "sphere": {"mechanism": "sphere"},
     "axis": {"mechanism": "axis"},
     "gaussian": {"mechanism": "gaussian"},
     "inputs": {"mechanism": "records"},
-    "sphere without intercept": {"fit_intercept": False},
+    "sphere without intercept": {"mechanism": "sphere", "fit_intercept": False},
     "axis without intercept": {"mechanism": "axis", "fit_intercept": False},
     "gaussian without intercept": {"mechanism": "gaussian", "fit_intercept": False},
     "inputs without intercept": {"mechanism": "records", "fit_intercept": False},
@@ -101,7 +102,7 @@ def test_posterior_covers_the_truth_and_has_diagnostics(case):
 def test_budget_and_counts_of_a_fit(case):
     model = regression(case, epsilon=2.0, delta=1e-7).fit(FEW, FEW_Y)
     assert (model.epsilon_, model.n_reports_, model.n_rejected_) == (2.0, 1500, 0)
-    assert model.delta_ == (0.0 if case.startswith(("sphere", "axis")) else 1e-7)
+    assert model.delta_ == (0.0 if case.startswith(("auto", "sphere", "axis")) else 1e-7)
     assert isinstance(model.protocol_, RecordProtocol if case.startswith("inputs") else MomentProtocol)
     assert model.protocol_ == model.protocol(2)
     assert model.protocol_.has_intercept == ("without" not in case)
@@ -337,7 +338,7 @@ def test_cohorts_with_other_budgets(case):
     both = low.aggregate(low.privatize(X[:9000], y[:9000])) + high.aggregate(high.privatize(X[9000:], y[9000:]))
     model = regression(case).fit_reports(both)
     assert (model.epsilon_, model.n_reports_) == (20.0, 17_000)
-    alone = regression(case).fit_reports(low.privatize(X[:9000], y[:9000]))
+    alone = low.fit_reports(low.privatize(X[:9000], y[:9000]))
     assert model.coef_std_.max() < alone.coef_std_.max()
 
 
@@ -364,12 +365,12 @@ def test_cohorts_with_other_mechanisms_and_weights_are_one_posterior():
     parts = low.aggregate(low.privatize(X[:9000], Y[:9000])), high.aggregate(high.privatize(X[9000:], Y[9000:]))
     assert {part.protocol.mechanism for part in parts} == {"sphere", "axis"}
     assert parts[0].protocol.intercept_weight != parts[1].protocol.intercept_weight
-    model = regression().fit_reports(parts[0] + parts[1])
-    alone = [regression().fit_reports(part) for part in parts]
+    model = regression("auto").fit_reports(parts[0] + parts[1])
+    alone = [regression("auto").fit_reports(part) for part in parts]
     assert all(model.coef_std_.max() < one.coef_std_.max() for one in alone)
     assert (np.abs(model.coef_ - COEF) < 4 * model.coef_std_).all()
     read = Aggregate.from_json((parts[0] + parts[1]).to_json())
-    assert (regression().fit_reports(read).coef_ == model.coef_).all()
+    assert (regression("auto").fit_reports(read).coef_ == model.coef_).all()
     with pytest.raises(InvalidReportError, match="mechanism is 'sphere' there"):
         regression("axis").fit_reports(parts[0] + parts[1])
     without = regression("axis without intercept")

@@ -26,10 +26,11 @@ UNIFORM = RNG.random(len(X))
 Y = (UNIFORM < expit(X @ COEF + INTERCEPT)).astype(int)
 CENTRED = (UNIFORM < expit(X @ COEF)).astype(int)
 CASES = {
-    "sphere": {},
+    "auto": {},
+    "sphere": {"mechanism": "sphere"},
     "gaussian": {"mechanism": "gaussian"},
     "inputs": {"mechanism": "records"},
-    "sphere without intercept": {"fit_intercept": False},
+    "sphere without intercept": {"mechanism": "sphere", "fit_intercept": False},
     "inputs without intercept": {"mechanism": "records", "fit_intercept": False},
 }
 everyone = pytest.mark.parametrize("case", CASES)
@@ -117,7 +118,7 @@ def test_laplace_intervals_cover_the_truth_in_most_of_twenty_fits(case):
 def test_budget_and_counts_of_a_fit(case):
     model = classifier(case, epsilon=2.0, delta=1e-7).fit(X[:2000], Y[:2000])
     assert (model.epsilon_, model.n_reports_, model.n_rejected_) == (2.0, 2000, 0)
-    assert model.delta_ == (0.0 if case.startswith("sphere") else 1e-7)
+    assert model.delta_ == (0.0 if case.startswith(("auto", "sphere")) else 1e-7)
     assert isinstance(model.protocol_, LabelRecordProtocol if case.startswith("inputs") else LabelMomentProtocol)
     assert model.protocol_ == model.protocol(2)
     assert model.protocol_.has_intercept == (case != "sphere without intercept")

@@ -43,7 +43,8 @@ def test_both_reprs_show_an_infinite_budget(estimator):
     assert "no privacy" in estimator._repr_html_()
 
 
-@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::skldp.exceptions.PrivacyLeakWarning",
+                            "ignore::skldp.exceptions.StatisticalWarning")
 @pytest.mark.parametrize("estimator", WITH_BUDGET, ids=name)
 def test_the_html_repr_begins_with_the_budget(estimator):
     estimator = clone(estimator).set_params(epsilon=2.0)

@@ -208,6 +208,20 @@ def test_the_average_noise_is_that_of_random_directions(epsilon):
     assert mechanism.noise_variance == pytest.approx(2 * 16 * (slope**-2 - 1) / (5 * 7), rel=1e-4)  # without dither
 
 
+@pytest.mark.parametrize("epsilon, d, square", [(1.0, 5, 0.2), (8.0, 2, 1.0), (8.0, 20, 0.6)])
+def test_the_variance_of_a_trace_is_that_of_simulated_reports(epsilon, d, square):
+    mechanism, n = AxisMoments(epsilon=epsilon, n_features=d), 40_000
+    x = np.random.default_rng(0).normal(size=(n, d))
+    x *= math.sqrt(square) / np.linalg.norm(x, axis=1, keepdims=True)
+    records = np.column_stack([x, np.full(n, 0.5)])
+    found = mechanism.matrix(mechanism.decode(mechanism.randomize(records, rng=0)))
+    traces, corner = np.trace(found[:, 1:-1, 1:-1], axis1=1, axis2=2), found[:, -1, -1]
+    assert traces.mean() == pytest.approx(square, abs=4 * traces.std() / math.sqrt(n))
+    assert np.var(traces) == pytest.approx(mechanism.noise.trace_variance(d, square), rel=0.04)
+    expected = mechanism.noise.trace_variance(1, 0.25 * mechanism.y_weight**2)
+    assert np.var(corner) == pytest.approx(expected, rel=0.04)
+
+
 def test_sums_of_squares_of_many_reports_stay_exact():
     mechanism = Axis(epsilon=1.0, n_features=4095)
     assert mechanism.longest**2 * 2**40 < 2**63

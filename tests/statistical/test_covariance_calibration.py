@@ -50,17 +50,18 @@ def worst_p_value(scores):
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 3.0}, {"epsilon": 20.0}, {"epsilon": 20.0, "centred": True},
+                                     {"epsilon": 3.0, "mechanism": "sphere"}, {"epsilon": 20.0, "mechanism": "sphere"},
                                      {"epsilon": 8.0, "mechanism": "axis", "d": 2},
                                      {"epsilon": 20.0, "mechanism": "gaussian", "d": 2}], ids=str)
 def test_posterior_is_calibrated(options):
     assert worst_p_value(scores_of(**options)) > LEVEL
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
-def test_a_likelihood_with_half_the_noise_is_detected(mechanism):
+@pytest.mark.parametrize("epsilon, mechanism", [(4.0, "auto"), (20.0, "sphere"), (20.0, "gaussian")])
+def test_a_likelihood_with_half_the_noise_is_detected(epsilon, mechanism):
     def half_the_noise(model):
         for likelihood in model.likelihoods:
             likelihood.law = halved(likelihood.law)
         return model
 
-    assert worst_p_value(scores_of(20.0, mechanism, d=2, break_model=half_the_noise)) < LEVEL
+    assert worst_p_value(scores_of(epsilon, mechanism, d=2, break_model=half_the_noise)) < LEVEL

@@ -24,13 +24,13 @@ PRIORS = {"coef": "normal", "coef_scale": 10.0, "covariance_scale": 0.1, "lkj_et
 INTERCEPT_SCALE = 1.0
 # Number of features and of clients. With few clients the posterior would be the prior.
 CASES = {
-    "sphere": (1, 40_000, {"epsilon": 20.0}),
+    "sphere": (1, 40_000, {"epsilon": 20.0, "mechanism": "sphere"}),
     "axis": (1, 40_000, {"epsilon": 8.0, "mechanism": "axis"}),
     "gaussian": (1, 200_000, {"epsilon": 20.0, "delta": 1e-6, "mechanism": "gaussian", "fit_intercept": False}),
     "inputs": (1, 600, {"epsilon": 20.0, "mechanism": "records", "budget_split": 0.2}),
 }
 # Wrong noise shows only if it exceeds the variance of the moments, which is large with labels and a constant.
-CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "fit_intercept": False}),
+CASES_OF_MUTANTS = {**CASES, "sphere": (1, 40_000, {"epsilon": 8.0, "mechanism": "sphere", "fit_intercept": False}),
                     "axis": (1, 40_000, {"epsilon": 4.0, "mechanism": "axis", "fit_intercept": False})}
 # Noisy records show their own variance, so few fits are enough to detect the wrong noise.
 MUTANT_FITS = {"sphere": N_FITS, "axis": N_FITS, "gaussian": N_FITS, "inputs": 20}
@@ -97,11 +97,13 @@ def ranks_of(posterior, truth, keep=slice(None)):
 
 
 @pytest.mark.parametrize("epsilon, d, options", [
-    (3.0, 3, SAMPLING), (20.0, 3, SAMPLING), (20.0, 2, {**CASES["inputs"][2], **FEW_WALKERS}),
+    # Reports of the axis at 20 are so precise that the clipping, which is not modelled, is seen, as without noise.
+    (3.0, 3, SAMPLING), (8.0, 3, SAMPLING), (3.0, 3, {"mechanism": "sphere", **SAMPLING}),
+    (20.0, 3, {"mechanism": "sphere", **SAMPLING}), (20.0, 2, {**CASES["inputs"][2], **FEW_WALKERS}),
 ])
 def test_the_default_prior_is_calibrated(epsilon, d, options):
     """With uninformative and with informative reports, of moments and of records."""
-    n_clients, scores = 3000 if "mechanism" in options else 40_000, []
+    n_clients, scores = 3000 if options.get("mechanism") == "records" else 40_000, []
     for seed in range(N_FITS):
         rng = np.random.default_rng(seed)
         truth = {"covariance": np.eye(d), "x_mean": np.zeros(d)}
