@@ -113,6 +113,11 @@ class MomentMechanism(Mechanism):
             out[..., -1, -1] = self.y_weight**2
         return out
 
+    def svec(self, matrices):
+        """Entries that are unknown, in svec coordinates, of symmetric matrices of shape (..., order, order)."""
+        rows, columns = self.places
+        return matrices[..., rows, columns] * self._isometry
+
     @property
     @abstractmethod
     def noise_variance(self):
@@ -135,8 +140,11 @@ class MomentMechanism(Mechanism):
         record = np.empty((len(x), self.order))
         record[:, 0] = self.intercept_weight
         record[:, responses] = self.y_weight * self._response(x)
-        record[:, vector] = clip_to_unit_ball(x[:, :self.n_features].copy(), 1.0)
+        record[:, vector] = self._vector(x[:, :self.n_features].copy())
         return record
+
+    def _vector(self, x):
+        return clip_to_unit_ball(x, 1.0)
 
     def _response(self, x):
         response = np.clip(np.nan_to_num(x[:, self.n_features:], nan=0.0), -1.0, 1.0)
