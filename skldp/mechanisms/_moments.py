@@ -140,11 +140,8 @@ class MomentMechanism(Mechanism):
         record = np.empty((len(x), self.order))
         record[:, 0] = self.intercept_weight
         record[:, responses] = self.y_weight * self._response(x)
-        record[:, vector] = self._vector(x[:, :self.n_features].copy())
+        record[:, vector] = clip_to_unit_ball(x[:, :self.n_features].copy(), 1.0)
         return record
-
-    def _vector(self, x):
-        return clip_to_unit_ball(x, 1.0)
 
     def _response(self, x):
         response = np.clip(np.nan_to_num(x[:, self.n_features:], nan=0.0), -1.0, 1.0)

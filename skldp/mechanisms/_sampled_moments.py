@@ -11,12 +11,12 @@ import numpy as np
 from skldp._validation._parameters import check_integer
 from skldp.mechanisms._axis_moments import AxisMoments
 from skldp.mechanisms._base import check_width, has_width
-from skldp.mechanisms._encoding import BALL_RADIUS
 from skldp.mechanisms._feature_subsets import FeatureSubsets
 from skldp.mechanisms._moments import MomentMechanism
 from skldp.mechanisms._sampled_noise import SampledNoise
 from skldp.privacy._radii import subset_radius
 
+_UNIT = 2**24  # of the fixed-point numbers in which records wait for their subset
 UNFILLED = -(2**15)  # in a report, at the features that a client does not fill; no axis has such an entry
 
 
@@ -31,7 +31,8 @@ class SampledMoments(MomentMechanism):
     features_per_client : int, default=2
         Number s of features in a report; all of them, if there are fewer.
     n_features, y_weight, intercept_weight, labelled, n_responses
-        As in :class:`SphereMoments`, but every feature is clipped for itself, to :math:`1/\sqrt d`.
+        As in :class:`SphereMoments`, but it is the s features of a client that are shortened, to the norm
+        :func:`skldp.privacy.subset_radius`.
 
     Attributes
     ----------
@@ -45,11 +46,12 @@ class SampledMoments(MomentMechanism):
     Notes
     -----
     The client draws a uniformly random subset S of s features, and reports the axis of
-    :math:`(\kappa, \sqrt{d/s}\,x_S, wy)` by :class:`Axis`, in s + k + 2 dimensions for k responses. Because
-    :math:`\sqrt{d/s}\,\|x_S\| \le 1` (:func:`skldp.privacy.subset_radius`), the radius is that of all features,
-    :func:`skldp.privacy.record_radius`. A report has d + k + 2 integers, like one of :class:`AxisMoments`, of which d - s
-    are -32768: entries that this client does not fill. They are not unknown values of the client. A mean over clients
-    has its own number of clients for each entry.
+    :math:`(\kappa, \sqrt{d/s}\,x_S, wy)` by :class:`Axis`, in s + k + 2 dimensions for k responses. :math:`x_S` is
+    shortened to the norm :math:`\sqrt{s/d}`, beyond which it cannot be if every feature is at most
+    :math:`1/\sqrt d` (:func:`skldp.privacy.subset_radius`); so the radius is :func:`skldp.privacy.record_radius`. A
+    report has d + k + 2 integers, like one of :class:`AxisMoments`, of which d - s are -32768: entries that this client
+    does not fill. They are not unknown values of the client. A mean over clients has its own number of clients for each
+    entry.
 
     *Privacy.* The subset is drawn independently of the record, and every axis mechanism has the budget epsilon for
     every subset, so that the report, which includes the subset, has it (``_feature_subsets.py``).
@@ -112,31 +114,29 @@ class SampledMoments(MomentMechanism):
         return self.part.noise_variance
 
     def encode(self, x: Any) -> np.ndarray:
-        """Encode all entries of records, shape (n, n_features + k), as integers; any s features fit in the ball."""
+        """Records (x, responses) as integers, shape (n, n_features + k), each entry clipped to [-1, 1]."""
         x = check_width(x, self.n_features + self.n_responses)
         with np.errstate(all="ignore"):
-            # Truncated: the squares of a client's integers add up to an integer that is at most the squared radius.
-            scaled = self._records(x) * (self.subsets.scales * (BALL_RADIUS / self.part.axis.norm))
-            return np.trunc(scaled).astype(np.int64)
+            x[:, self.n_features:] = self._response(x)
+            return np.rint(np.clip(np.nan_to_num(x, nan=0.0), -1.0, 1.0) * _UNIT).astype(np.int64)
 
-    def _vector(self, x):
-        bound = 1 / math.sqrt(self.n_features)
-        return np.clip(np.nan_to_num(x, nan=0.0), -bound, bound)
+    def _encode_own(self, codes, filled):
+        """Encode the entries that clients fill, for their axis: s features, of which the length is at most 1."""
+        start, n = self.subsets.first, len(codes)
+        x = codes[:, :self.n_features][filled[:, start:start + self.n_features]].reshape(n, self.n_sampled)
+        scale = _UNIT * subset_radius(1.0, self.n_features, self.n_sampled)
+        return self.part.encode(np.column_stack([x / scale, codes[:, self.n_features:] / _UNIT]))
 
     def _draw(self, codes, source):
         filled = self.subsets.draw(len(codes), source)
         reports = np.full((len(codes), self.width), UNFILLED, dtype=self.report_dtype)
-        own = codes[filled].reshape(len(codes), self.part.order)
-        reports[self._with_padding(filled)] = self.part._draw(own, source).ravel()
+        own = self.part._draw(self._encode_own(codes, filled), source)
+        reports[np.column_stack([filled, np.ones(len(filled), dtype=bool)])] = own.ravel()
         return reports
 
     def filled(self, reports):
         """Mask of the entries of reports that their clients fill, shape (n, width), with the padding."""
         return np.asarray(reports) != UNFILLED
-
-    @staticmethod
-    def _with_padding(filled):
-        return np.column_stack([filled, np.ones(len(filled), dtype=bool)])
 
     def _own_entries(self, reports):
         """Entries that clients fill, shape (n, part.width), and a mask of the rows that fill those of a subset."""
@@ -161,7 +161,7 @@ class SampledMoments(MomentMechanism):
     def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-probability of the subset, plus the log-density of the reported directions as in :class:`Axis`."""
         own, chosen, possible = self._own_entries(reports)
-        codes = self.encode(x)[chosen[:, :-1]].reshape(len(own), self.part.order)
+        codes = self._encode_own(self.encode(x), chosen)
         subset = -math.log(math.comb(self.n_features, self.n_sampled))
         return np.where(possible, subset + self.part.axis._log_prob_codes(own, codes), -np.inf)
 

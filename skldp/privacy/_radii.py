@@ -46,17 +46,16 @@ def record_radius(norm: float, y_bound: float, y_weight: float = 1.0, intercept_
 
 
 def subset_radius(norm: float, n_features: int, n_sampled: int) -> float:
-    r"""Largest norm of some entries of a vector, each of which is bounded like all the others.
+    r"""Norm to which a client shortens some of its features, if all of them together have the norm R at most.
 
     Parameters
     ----------
     norm : float
-        Public bound R on the norm of a vector in which all entries have their largest absolute value,
-        :math:`R/\sqrt d`.
+        Public bound R on the norm of x.
     n_features : int
-        Number d of entries.
+        Number d of features.
     n_sampled : int
-        Number s of those that are used.
+        Number s of those in a report.
 
     Returns
     -------
@@ -64,10 +63,9 @@ def subset_radius(norm: float, n_features: int, n_sampled: int) -> float:
 
     Notes
     -----
-    :math:`|x_j| \le R/\sqrt d` for every j, so for every set S of s places
-    :math:`\sum_{j \in S}x_j^2 \le sR^2/d`, attained where all entries of S are at a bound. The radius is
-    :math:`R\sqrt{s/d}`, for all sets and records. Without bounds of their own the entries of S could be all of x, and
-    the radius would be R.
+    It is :math:`R\sqrt{s/d}`. If :math:`|x_j| \le R/\sqrt d` for every j, then for every set S of s features
+    :math:`\sum_{j \in S}x_j^2 \le sR^2/d`, attained where all of S are at their bounds: no record is shortened. Without
+    such bounds all of x could be in S, and only the radius R would shorten no record.
 
     Examples
     --------

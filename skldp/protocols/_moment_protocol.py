@@ -18,13 +18,14 @@ _CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moments(RegressionProtocol):
+class Moments(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
     intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
-    _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
+    _shared: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")  # fields that the mechanism has, too
+    _mechanisms: ClassVar[dict[str, Any]] = MECHANISMS
     # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
     _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
@@ -33,11 +34,16 @@ class _Moments(RegressionProtocol):
 
     def _check_moments(self):
         if is_auto(self.intercept_weight):
-            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
+            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_reported)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
-        for name in ("epsilon", "delta", *self._weights):
+        for name in ("epsilon", "delta", *self._shared):
             object.__setattr__(self, name, getattr(randomizer, name))
+
+    @property
+    def n_reported(self) -> int:
+        """Number of features in a report."""
+        return self.n_features
 
     @property
     def has_intercept(self) -> bool:
@@ -46,9 +52,9 @@ class _Moments(RegressionProtocol):
 
     @cached_property
     def _reports(self):
-        reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        reports = check_choice(self.mechanism, "mechanism", self._mechanisms)
         return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, labelled=self.labelled,
-                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._weights})
+                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._shared})
 
     @property
     def randomizer(self):
@@ -89,7 +95,7 @@ class _Moments(RegressionProtocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentProtocol(BoundedProtocol, _Moments):
+class MomentProtocol(BoundedProtocol, Moments):
     r"""Each client sends the second moments of its record and response, randomised as one vector.
 
     Parameters
@@ -133,7 +139,7 @@ class MomentProtocol(BoundedProtocol, _Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelMomentProtocol(LabelledProtocol, _Moments):
+class LabelMomentProtocol(LabelledProtocol, Moments):
     r"""Each client sends the second moments of its record and its label -1 or 1, randomised as one vector.
 
     Parameters
@@ -162,7 +168,7 @@ class LabelMomentProtocol(LabelledProtocol, _Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovarianceProtocol(_Moments):
+class CovarianceProtocol(Moments):
     r"""Each client sends the second moments of its record, randomised as one vector. There is no response.
 
     Parameters
@@ -188,7 +194,7 @@ class CovarianceProtocol(_Moments):
 
     intercept_weight: float | str = 0.5
     y_weight: ClassVar[float] = 1.0  # of no response
-    _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
+    _shared: ClassVar[tuple[str, ...]] = ("intercept_weight",)
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
     _constant: ClassVar[float] = 0.5
 
