@@ -9,16 +9,20 @@ from sklearn.utils.validation import check_array
 
 from skldp._validation._parameters import plain_number
 from skldp.analysis._planning import plan_coefficient
+from skldp.estimators._feature_sampling import sampled_options
 from skldp.estimators._mechanisms import Records, check_mechanism
 from skldp.estimators._regression import BaseLDPRegression, draws_by_line, predictive_line
 from skldp.exceptions import InvalidParameterError
 from skldp.models.regression._linear import LinearModel
+from skldp.models.regression._sampled_models import SampledLinearModel
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._regression_protocol import RegressionProtocol, check_response_bounds, n_pairs
+from skldp.protocols._sampled_moment_protocol import SampledMomentProtocol
 
 # Fitted attributes that have an axis for responses if y has two dimensions.
 _BY_RESPONSE = ("coef_", "coef_std_", "intercept_", "sigma_", "predictive_coef_", "predictive_intercept_")
+_MODELS = {SampledMomentProtocol: SampledLinearModel}  # of the protocols that LinearModel is not for
 
 
 class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
@@ -44,6 +48,9 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         Priors of coefficients, noise, and the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`.
+    features_per_client : int or None, default=None
+        Number s of features that a client reports, with its response; a public coin chooses them. ``None`` is all of
+        them. See Notes for when that pays.
 
     Attributes
     ----------
@@ -122,7 +129,8 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0,
                  bounds_y: Any = (-1, 1), mechanism: Any = "auto", fit_intercept: bool = True,
                  prior: Any = "auto", inference: Any = "mcmc", random_state: Any = None, n_jobs: int | None = None,
-                 progress: bool = False, warm_start: bool = False) -> None:
+                 progress: bool = False, warm_start: bool = False,
+                 features_per_client: int | None = None) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -135,6 +143,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.warm_start = warm_start
+        self.features_per_client = features_per_client
 
     _plan = staticmethod(plan_coefficient)
 
@@ -150,6 +159,8 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
         domain: dict[str, Any] = {
             "epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm, "bounds_y": bounds_y,
             "n_features": 1 if n_features is None else n_features}
+        if self.features_per_client is not None:
+            return SampledMomentProtocol(**sampled_options(self, n_pairs(bounds_y)), **domain)
         if isinstance(mechanism, Records):
             return RecordProtocol(centred=bool(self.fit_intercept), y_weight=1.0, **domain)
         return MomentProtocol(**mechanism._options(self.fit_intercept, n_pairs(bounds_y)), **domain)
@@ -174,7 +185,7 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
                 setattr(self, name, np.expand_dims(getattr(self, name), 0))
 
     def _models(self, aggregate):
-        return [LinearModel(aggregate, self.prior)]
+        return [_MODELS.get(type(aggregate.protocol), LinearModel)(aggregate, self.prior)]
 
     def _describe(self, posterior, models, aggregate):
         mean, posterior = posterior.mean(), self._informed(models[0], posterior)

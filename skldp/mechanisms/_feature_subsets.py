@@ -9,7 +9,7 @@ so the subset costs nothing, whether or not its distribution is exactly uniform.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +63,10 @@ class FeatureSubsets:
         """Mask of the entries of a client with the first s features."""
         place = np.arange(self.order)
         return (place < self.first + self.n_sampled) | (place >= self.first + self.n_features)
+
+    def of_order(self, order):
+        """Return the same subsets for records without some of the entries before the features."""
+        return replace(self, first=self.first - (self.order - order), order=order)
 
     @property
     def _features(self):

@@ -1,6 +1,6 @@
 """Covariance of mean moments of which each client fills some entries."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -72,14 +72,16 @@ class SampledNoise(MomentNoise):
         The rows l of a matrix, the vector r and the moments are in the units of the records, which are Gaussian with
         a constant first entry, if it is not a feature, and mean zero otherwise.
         """
-        subsets, order = self.subsets, np.arange(len(theta))
+        # Moments without the constant are those of the same clients.
+        subsets, order = self.subsets.of_order(len(theta)), np.arange(len(theta))
         place = np.triu_indices(len(theta))
         mean = np.where(order < subsets.first, np.sqrt(np.diag(theta)), 0.0)
         products = left[:, :, None] * right
         weights = (products + products.swapaxes(1, 2))[:, *place] / np.where(place[0] == place[1], 2.0, 1.0)
         scales, shares = subsets.scales, subsets.pair_probabilities[place]
         reported = weights / (scales[place[0]] * scales[place[1]] * np.sqrt(shares))
-        found = self.correlated(theta * np.outer(scales, scales), mean * scales, *place)
+        law = replace(self, subsets=subsets)
+        found = law.correlated(theta * np.outer(scales, scales), mean * scales, *place)
         return (np.vecdot(reported @ found, reported)
                 - np.vecdot(weights @ _product_covariance(theta, mean, *place), weights))
 
