@@ -55,10 +55,13 @@ class SampledNoise(MomentNoise):
         records = _product_covariance(theta, mean, rows, columns)
         return self.subsets.overlap(rows, columns) * self.of_report(records, theta, rows, columns)
 
+    def of_records(self, squares):
+        """Noise of records with these mean squares, shape (..., order), as ``within``: a report has s/d of features."""
+        return self.within(squares @ self.subsets.probabilities[np.diag(self.subsets.number_of_features)])
+
     def of_report(self, records, theta, rows, columns):
         r"""Covariance V of the decoded entries of a report, given :math:`\mathrm{Cov}(v_iv_j, v_kv_l)`."""
-        # The mean squared length of a report's record: a share s/d of that of all features.
-        law = self.within(self.subsets.probabilities[np.diag(self.subsets.number_of_features)] @ theta.diagonal())
+        law = self.of_records(theta.diagonal())
         identity, moments, equal = 1.0 * (rows == columns), theta[rows, columns], np.eye(len(theta))
         out = law.square * records + law.constant / 2 * _symmetric(equal, equal, rows, columns)
         out += law.linear / 2 * (_symmetric(theta, equal, rows, columns) + _symmetric(equal, theta, rows, columns))
