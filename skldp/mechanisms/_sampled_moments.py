@@ -70,7 +70,7 @@ class SampledMoments(MomentMechanism):
     def __post_init__(self):
         self._check_layout()
         object.__setattr__(self, "features_per_client",
-                           check_integer(self.features_per_client, "features_per_client", 1))
+                           check_integer(self.features_per_client, "features_per_client", 2))
         self.part.axis  # built here so that an impossible budget raises at once
 
     @property
