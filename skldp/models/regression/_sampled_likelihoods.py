@@ -2,21 +2,33 @@ r"""Log-likelihoods of moments of which each client fills some.
 
 With D the mean reports minus their expectations, :math:`\log p = -\frac12D^TV^{-1}D - \frac12\log|V|`, where V is the
 covariance of ``SampledNoise``. It has no structure by which it could be inverted in :math:`O(d^3)` operations: entries
-of the same people are correlated, and those of different people are not. So its correlations, or all of it for labels,
-are fixed at a pilot estimate, which takes :math:`O(d^6)` operations once, and :math:`O(d^4)` for each parameter.
+of the same people are correlated, and those of different people are not. So its correlations are fixed at a pilot
+estimate, which takes :math:`O(d^6)` operations once, and :math:`O(d^4)` for each parameter. The variances are exact.
 
-*Approximations.* That, and the numbers of clients who fill two entries, relative to those who fill each, which are
-replaced by their expectations.
+*Approximations.* The correlations at the pilot estimate stand for those at the parameters. The numbers of clients who
+fill two entries, relative to those who fill each, are replaced by their expectations.
 """
 
 import numpy as np
 
 from skldp.models.regression._label_moments import LabelMomentLikelihood
-from skldp.models.regression._moment_likelihoods import MomentLikelihood
+from skldp.models.regression._moment_likelihoods import LEAST_NOISE, MomentLikelihood
 
 
-class SampledMomentLikelihood(MomentLikelihood):
-    r"""Log-likelihood of mean moments of Gaussian records, of which each client fills some entries.
+class EntryLikelihood:
+    r"""Log-likelihood of means of entries of the matrix of moments, in the units of a report.
+
+    Parameters
+    ----------
+    protocol : SampledMomentProtocol or SampledLabelMomentProtocol
+    tally : Tally
+        Sums of its reports.
+    law : SampledNoise
+        Covariance of mean reports.
+    place : tuple of two arrays
+        Rows and columns of the entries. Those that nobody fills are left out.
+    normal : ndarray of bool
+        Whether both numbers of a product are normal; otherwise one of them is constant or a label.
 
     Notes
     -----
@@ -26,38 +38,30 @@ class SampledMomentLikelihood(MomentLikelihood):
     .. math:: \log p = -\tfrac12t^TKt - \tfrac12\textstyle\sum_a\log v_a, \quad t_a = D_a/s_a, \qquad
               \partial_{\Theta_a} = (Kt)_a/s_a, \quad \partial_{v_a} = (t_a(Kt)_a - 1)/(2v_a),
 
-    up to a constant, in which the second derivative is by the variance alone.
+    up to a constant, in which the first derivative is by the expectation alone.
     """
 
-    def __init__(self, protocol, tally):
-        super().__init__(protocol, tally)
-        mechanism = protocol.randomizer
-        self.share = mechanism.n_sampled / protocol.n_features
-        counts = protocol.counts(tally)[mechanism.places]
-        self.place = tuple(part[counts > 0] for part in mechanism.places)
-        self.counts, self.scales = counts[counts > 0], mechanism.subsets.scales
-        self.products = (self.mean * np.outer(self.scales, self.scales))[self.place]  # in the units of a report
-        self.weights = self.weights * self.scales[-len(self.weights):]
-        self.inverse = np.eye(len(self.counts))
+    def __init__(self, protocol, tally, law, place, normal):
+        counts, scales = protocol.counts(tally)[place], protocol.randomizer.subsets.scales
+        kept = counts > 0
+        self.law, self.scales, self.counts = law, scales, counts[kept]
+        self.place, self.normal = tuple(part[kept] for part in place), normal[kept]
+        self.kept = np.flatnonzero(kept)
+        self.products = (protocol.mean_matrix(tally) * np.outer(scales, scales))[self.place]
 
-    def fix(self, mean, covariance):
-        """Fix the correlations of the reports at those of records v with this mean, or None, and covariance."""
-        theta, extended = covariance, None
-        if mean is not None:
-            extended = np.append(self.intercept_weight, mean)
-            theta = np.outer(extended, extended)
-            theta[1:, 1:] += covariance
-        found = self.law.correlated(theta, extended, *self.place)
-        deviations = np.sqrt(np.diag(found))
-        self.inverse = np.linalg.inv(found / np.outer(deviations, deviations))
+    def inverse(self, covariance):
+        r"""Return K for :math:`C_{ab}V_{ab}` of ``SampledNoise`` at the pilot estimate, for the entries with reports."""
+        deviations = np.sqrt(np.diag(covariance))
+        return np.linalg.inv(covariance / np.outer(deviations, deviations))
 
-    def _evaluate(self, mean, moments, with_gradients):
+    def evaluate(self, inverse, moments, mean, with_gradients=True):
+        """Return the log-likelihood, and its derivatives by the moments, symmetric, and by the mean if there is one."""
         rows, columns = self.place
         law = self.law.of_records(np.diagonal(moments, axis1=1, axis2=2))
-        variances = EntryVariances(law, moments, mean, rows, columns)
+        variances = EntryVariances(law, moments, mean, self.place, self.normal)
         sizes = np.sqrt(variances.values / self.counts)
         scores = (self.products - moments[:, rows, columns]) / sizes
-        weighted = scores @ self.inverse
+        weighted = scores @ inverse
         value = -0.5 * (np.vecdot(scores, weighted) + np.log(variances.values).sum(axis=1))
         if not with_gradients:
             return value, None, None
@@ -73,39 +77,40 @@ class EntryVariances:
     Attributes
     ----------
     values : ndarray of shape (n, q)
-        For entry (i, j) of Gaussian records, with :math:`\delta = 1\{i = j\}`, :math:`v = \frac{1 + \delta}2(c_0 +
-        c_1(\Theta_{ii} + \Theta_{jj})) + c_2(\Theta_{ii}\Theta_{jj} + \Theta_{ij}^2 - 2m_i^2m_j^2) + \delta(g_0 +
-        2g_1\Theta_{ij}) + (c_2 - 1)\Theta_{ij}^2`.
+        For entry (i, j), with :math:`\delta = 1\{i = j\}`, :math:`v = \frac{1 + \delta}2(c_0 +
+        c_1(\Theta_{ii} + \Theta_{jj})) + c_2\mathrm{Var}(v_iv_j) + \delta(g_0 + 2g_1\Theta_{ij}) +
+        (c_2 - 1)\Theta_{ij}^2`, where :math:`\mathrm{Var}(v_iv_j)` is :math:`\Theta_{ii}\Theta_{jj} + \Theta_{ij}^2 -
+        2m_i^2m_j^2` for normal numbers, and :math:`\Theta_{ii}\Theta_{jj} - \Theta_{ij}^2` if one square is constant.
     """
 
-    def __init__(self, law, moments, mean, rows, columns):
-        self.rows, self.columns, self.shape = rows, columns, moments.shape
+    def __init__(self, law, moments, mean, place, normal):
+        self.rows, self.columns = rows, columns = place
+        self.shape = moments.shape
         self.linear, self.square, mixed = (np.reshape(part, (-1, 1)) for part in (law.linear, law.square, law.mixed))
         equal = 1.0 * (rows == columns)
-        self.share, self.mixed = (1 + equal) / 2, mixed * equal
+        self.share, self.mixed, self.normal = (1 + equal) / 2, mixed * equal, 1.0 * normal
         diagonal = np.diagonal(moments, axis1=1, axis2=2)
         self.one, self.other, self.entry = diagonal[:, rows], diagonal[:, columns], moments[:, rows, columns]
         self.mean = None if mean is None else (mean[:, rows], mean[:, columns])
-        products = 0.0 if mean is None else 2 * (self.mean[0] * self.mean[1]) ** 2
-        self.values = (self.share * (law.constant + self.linear * (self.one + self.other)) + law.identity * equal
-                       + self.square * (self.one * self.other - products) + 2 * self.mixed * self.entry
-                       + (2 * self.square - 1) * self.entry**2)
+        products = 0.0 if mean is None else 2 * self.normal * (self.mean[0] * self.mean[1]) ** 2
+        values = (self.share * (law.constant + self.linear * (self.one + self.other)) + law.identity * equal
+                  + self.square * (self.one * self.other - products) + 2 * self.mixed * self.entry
+                  + (2 * self.square * self.normal - 1) * self.entry**2)
+        self.values = np.maximum(values, 0.5 * LEAST_NOISE)
 
     def pull_back(self, by_values):
         """Return the derivatives by the moments, symmetric, and by the mean, for those by the variances."""
         by_moments = np.zeros(self.shape)
-        by_entry = by_values * ((2 * self.square - 1) * self.entry + self.mixed)
+        by_entry = by_values * ((2 * self.square * self.normal - 1) * self.entry + self.mixed)
         by_moments[:, self.rows, self.columns] += by_entry
         by_moments[:, self.columns, self.rows] += by_entry
-        common = self.share * self.linear
-        diagonal = self._summed(by_values * (common + self.square * self.other),
-                                by_values * (common + self.square * self.one))
-        order = np.arange(self.shape[1])
-        by_moments[:, order, order] += diagonal
+        common, order = self.share * self.linear, np.arange(self.shape[1])
+        by_moments[:, order, order] += self._summed(by_values * (common + self.square * self.other),
+                                                    by_values * (common + self.square * self.one))
         if self.mean is None:
             return by_moments, None
         left, right = self.mean
-        slope = -4 * self.square * by_values * left * right
+        slope = -4 * self.square * self.normal * by_values * left * right
         return by_moments, self._summed(slope * right, slope * left)
 
     def _summed(self, by_rows, by_columns):
@@ -114,29 +119,79 @@ class EntryVariances:
         return by_rows @ places[self.rows] + by_columns @ places[self.columns]
 
 
-class SampledLabelLikelihood(LabelMomentLikelihood):
-    """Log-likelihood of mean moments of labelled records, of which each client fills some entries."""
+class SampledMomentLikelihood(MomentLikelihood):
+    """Log-likelihood of mean moments of Gaussian records, of which each client fills some entries."""
 
     def __init__(self, protocol, tally):
         super().__init__(protocol, tally)
         mechanism = protocol.randomizer
         self.share = mechanism.n_sampled / protocol.n_features
+        self.weights = self.weights * mechanism.subsets.scales[-len(self.weights):]
+        normal = np.ones(mechanism.n_moments, dtype=bool)
+        self.entries = EntryLikelihood(protocol, tally, self.law, mechanism.places, normal)
+        self.inverse = np.eye(len(self.entries.counts))
+
+    def fix(self, mean, covariance):
+        """Fix the correlations of the reports at those of records v with this mean, or None, and covariance."""
+        theta, extended = covariance, None
+        if mean is not None:
+            extended = np.append(self.intercept_weight, mean)
+            theta = np.outer(extended, extended)
+            theta[1:, 1:] += covariance
+        self.inverse = self.entries.inverse(self.law.correlated(theta, extended, *self.entries.place))
+
+    def _evaluate(self, mean, moments, with_gradients):
+        return self.entries.evaluate(self.inverse, moments, mean, with_gradients)
+
+
+class SampledLabelLikelihood(LabelMomentLikelihood):
+    """Log-likelihood of mean moments of labelled records, of which each client fills some entries.
+
+    What it calls the precision is the inverse of the correlations alone.
+    """
+
+    def __init__(self, protocol, tally):
+        super().__init__(protocol, tally)
+        mechanism = protocol.randomizer
+        self.share = mechanism.n_sampled / protocol.n_features
+        self.scale = float(mechanism.subsets.scales[self.x.start])
         start, order = self.x.start, mechanism.order
         x = np.arange(start, order - 1)
-        first = np.zeros(order - 1 if start else 0, dtype=np.intp)  # the entries with the constant, if there is one
-        rest = np.concatenate([first, x]), np.concatenate([np.arange(1, order)[:len(first)], np.full(len(x), order - 1)])
-        self.place = tuple(np.concatenate(pair) for pair in zip((self.rows + start, self.columns + start), rest))
-        self.scales = mechanism.subsets.scales
-        self.counts = protocol.counts(tally)[self.place]
+        with_constant = np.arange(1, order) if start else np.empty(0, dtype=np.intp)
+        rows = np.concatenate([self.rows + start, np.zeros_like(with_constant), x])
+        columns = np.concatenate([self.columns + start, with_constant, np.full_like(x, order - 1)])
+        normal = np.arange(len(rows)) < len(self.rows)
+        self.entries = EntryLikelihood(protocol, tally, self.law, (rows, columns), normal)
 
     def precision(self, moments):
-        """Return the inverse of the covariance of the mean reports, divided by their number, for one walker."""
-        moments = moments.weighted(self.y_weight, self.intercept_weight).scaled(self.scales[self.x.start])
-        rows, columns = self.place
-        found = self.law.of_report(self._product_covariance(moments), moments.matrix()[0], rows, columns)
-        found *= self.law.subsets.overlap(rows, columns)
-        isometry = np.where(rows == columns, 1.0, np.sqrt(2))
-        return precision_of_means(found, self.counts, entry_scales(self.scales, self.place) / isometry) / self.n_reports
+        """Return the inverse of the correlations of the mean reports, for the parameters of one walker."""
+        moments = self._in_units_of_report(moments)
+        rows, columns = self.entries.place
+        kept = np.ix_(self.entries.kept, self.entries.kept)
+        found = self.law.of_report(self._product_covariance(moments)[kept], moments.matrix()[0], rows, columns)
+        return self.entries.inverse(found * self.law.subsets.overlap(rows, columns))
+
+    def plug_in_value(self, moments, precision):
+        """Return the log-likelihood with fixed correlations."""
+        return self._evaluate(moments, precision, False)
+
+    def plug_in(self, moments, precision):
+        """Return the log-likelihood with fixed correlations, and its derivatives by E xx', E x, E y and E yx."""
+        value, by_moments, by_mean = self._evaluate(moments, precision, True)
+        f, w, x, kappa = self.scale, self.y_weight, self.x, self.intercept_weight
+        by_square, by_xy = f**2 * by_moments[:, x, x], 2 * f * w * by_moments[:, x, -1]
+        if not moments.has_constant:
+            return value, by_square, None, None, by_xy
+        by_x = f * (2 * kappa * by_moments[:, 0, x] + by_mean[:, x])
+        return value, by_square, by_x, 2 * kappa * w * by_moments[:, 0, -1], by_xy
+
+    def _evaluate(self, moments, precision, with_gradients):
+        moments = self._in_units_of_report(moments)
+        mean = np.pad(moments.x_mean, ((0, 0), (self.x.start, 1))) if moments.has_constant else None
+        return self.entries.evaluate(precision, moments.matrix(), mean, with_gradients)
+
+    def _in_units_of_report(self, moments):
+        return moments.weighted(self.y_weight, self.intercept_weight).scaled(self.scale)
 
     def _product_covariance(self, moments):
         """Return the covariance of the products of the entries of a record."""
@@ -146,21 +201,3 @@ class SampledLabelLikelihood(LabelMomentLikelihood):
         square -= 2 * np.outer(mean[j] * mean[k], mean[j] * mean[k])
         cross = moments.cross_covariance(j, k)[0] / root2
         return np.block([[square, cross], [cross.T, moments.linear_covariance()[0] / 2]])
-
-
-def entry_scales(scales, place):
-    """Return the factors of the entries of a matrix of moments in a report, at places (rows, columns)."""
-    return scales[place[0]] * scales[place[1]]
-
-
-def precision_of_means(covariance, counts, scales):
-    r"""Return the inverse covariance of means of entries, of which ``counts`` clients each fill one.
-
-    ``covariance`` has :math:`C_{ab}V_{ab}` of ``SampledNoise`` for entries times ``scales``. An entry that nobody fills
-    has the precision zero.
-    """
-    kept = np.flatnonzero(counts)
-    weights = np.sqrt(counts[kept]) * scales[kept]
-    out = np.zeros_like(covariance)
-    out[np.ix_(kept, kept)] = np.linalg.inv(covariance[np.ix_(kept, kept)]) * np.outer(weights, weights)
-    return out
