@@ -58,9 +58,10 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         all of them. The collection then has one round. :class:`LDPBayesLinearRegression` says when that pays.
     n_rounds : "auto" or int, default="auto"
         Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3; it is 1
-        for fewer than 1,000 clients, for noisy records and with ``features_per_client``. With 1 the coefficients are right for normal records only,
-        and the reports cannot show whether records are normal. :meth:`privatize`, :meth:`protocol` and
-        :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer` runs several.
+        for fewer than 1,000 clients, for noisy records and with ``features_per_client``. With 1 the coefficients are
+        right for normal records only, and the reports cannot show whether records are normal. :meth:`privatize`,
+        :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer`
+        runs several.
 
     Attributes
     ----------

@@ -1,9 +1,10 @@
-"""Random subsets of features, of which a client reports the entries of a record, and what the subsets have in common.
+r"""Random subsets of features, of which a client reports the entries of a record, and what the subsets have in common.
 
 *Privacy.* The client draws the subset S before it reads its record, with a distribution that does not depend on the
 record. For all records v and v' and every report (S, z) of a mechanism with budget epsilon,
 
-.. math:: \\frac{P(S, z \\mid v)}{P(S, z \\mid v')} = \\frac{P(S)\\,P(z \\mid v_S)}{P(S)\\,P(z \\mid v'_S)} \\le e^\\epsilon,
+.. math:: \frac{P(S, z \mid v)}{P(S, z \mid v')} = \frac{P(S)\,P(z \mid v_S)}{P(S)\,P(z \mid v'_S)}
+          \le e^\epsilon,
 
 so the subset costs nothing, whether or not its distribution is exactly uniform.
 """
@@ -94,7 +95,7 @@ class FeatureSubsets:
         return self.probabilities[together.astype(np.intp)] / np.sqrt(np.outer(share, share))
 
     def draw(self, n_clients, source):
-        """Draw a subset for each client, from d words each; a mask of shape (n_clients, order) of the filled entries."""
+        """Draw a subset for each client, from d words; return a mask of its entries, shape (n_clients, order)."""
         words = source.words(n_clients * self.n_features).reshape(n_clients, self.n_features)
         filled = np.ones((n_clients, self.order), dtype=bool)
         features = np.zeros((n_clients, self.n_features), dtype=bool)

@@ -21,9 +21,9 @@ class _Sampled(Moments):
     _shared: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight", "features_per_client")
     _mechanisms: ClassVar[dict[str, Any]] = {"axis": SampledReports}
 
-    def __post_init__(self):
+    def _check_moments(self):
         check_integer(self.features_per_client, "features_per_client", 2, MAX_FEATURES)
-        super().__post_init__()
+        super()._check_moments()
 
     @property
     def n_reported(self) -> int:

@@ -76,5 +76,5 @@ class SampledReports(MomentReports):
 
 
 def _no_bound():
-    return NotImplementedError("There is no influence bound with features_per_client: how far one forged report moves a "
-                               "posterior mean depends on the features that it claims. Use reports of all features.")
+    return NotImplementedError("There is no influence bound with features_per_client: how far one forged report moves "
+                               "a posterior mean depends on the features that it claims. Use reports of all features.")

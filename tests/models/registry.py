@@ -249,7 +249,8 @@ def _sampled_cases():
     for note, weight in (("", {}), (", no intercept", {"intercept_weight": 0.0})):
         def linear(n_clients, unit=1.0, weight=weight):
             def protocol_of(unit):
-                return SampledMomentProtocol(n_features=d, epsilon=4.0, data_norm=unit, bounds_y=(-unit, unit), **weight)
+                domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}
+                return SampledMomentProtocol(**domain, **weight)
 
             return SampledLinearModel(aggregate_of(protocol_of, n_clients, unit, X, y))
 

@@ -6,13 +6,16 @@ of the same people are correlated, and those of different people are not. So its
 estimate, which takes :math:`O(d^6)` operations once, and :math:`O(d^4)` for each parameter. The variances are exact.
 
 *Approximations.* The correlations at the pilot estimate stand for those at the parameters. The numbers of clients who
-fill two entries, relative to those who fill each, are replaced by their expectations.
+fill two entries, relative to those who fill each, are replaced by their expectations. With more than 2,000 entries,
+those of 61 features, correlations are neglected.
 """
 
 import numpy as np
 
 from skldp.models.regression._label_moments import LabelMomentLikelihood
 from skldp.models.regression._moment_likelihoods import LEAST_NOISE, MomentLikelihood
+
+_MOST_CORRELATED = 2000  # entries whose correlations are used: their matrix has 32 MB, and that of 100 features 220 MB
 
 
 class EntryLikelihood:
@@ -48,20 +51,25 @@ class EntryLikelihood:
         self.place, self.normal = tuple(part[kept] for part in place), normal[kept]
         self.kept = np.flatnonzero(kept)
         self.products = (protocol.mean_matrix(tally) * np.outer(scales, scales))[self.place]
+        self.correlated = len(self.counts) <= _MOST_CORRELATED
 
-    def inverse(self, covariance):
-        r"""Return K for :math:`C_{ab}V_{ab}` of ``SampledNoise`` at the pilot estimate, for the entries with reports."""
+    @staticmethod
+    def inverse(covariance):
+        r"""Return K for :math:`C_{ab}V_{ab}` of ``SampledNoise`` at the pilot estimate, of the entries with reports."""
         deviations = np.sqrt(np.diag(covariance))
         return np.linalg.inv(covariance / np.outer(deviations, deviations))
 
     def evaluate(self, inverse, moments, mean, with_gradients=True):
-        """Return the log-likelihood, and its derivatives by the moments, symmetric, and by the mean if there is one."""
+        """Return the log-likelihood, and its derivatives by the moments, symmetric, and by the mean if there is one.
+
+        Entries are independent if ``inverse`` is None.
+        """
         rows, columns = self.place
         law = self.law.of_records(np.diagonal(moments, axis1=1, axis2=2))
         variances = EntryVariances(law, moments, mean, self.place, self.normal)
         sizes = np.sqrt(variances.values / self.counts)
         scores = (self.products - moments[:, rows, columns]) / sizes
-        weighted = scores @ inverse
+        weighted = scores if inverse is None else scores @ inverse
         value = -0.5 * (np.vecdot(scores, weighted) + np.log(variances.values).sum(axis=1))
         if not with_gradients:
             return value, None, None
@@ -91,8 +99,10 @@ class EntryVariances:
         self.share, self.mixed, self.normal = (1 + equal) / 2, mixed * equal, 1.0 * normal
         diagonal = np.diagonal(moments, axis1=1, axis2=2)
         self.one, self.other, self.entry = diagonal[:, rows], diagonal[:, columns], moments[:, rows, columns]
-        self.mean = None if mean is None else (mean[:, rows], mean[:, columns])
-        products = 0.0 if mean is None else 2 * self.normal * (self.mean[0] * self.mean[1]) ** 2
+        self.has_mean = mean is not None
+        mean = mean if self.has_mean else np.zeros(moments.shape[:2])
+        self.left, self.right = mean[:, rows], mean[:, columns]
+        products = 2 * self.normal * (self.left * self.right) ** 2
         values = (self.share * (law.constant + self.linear * (self.one + self.other)) + law.identity * equal
                   + self.square * (self.one * self.other - products) + 2 * self.mixed * self.entry
                   + (2 * self.square * self.normal - 1) * self.entry**2)
@@ -107,11 +117,10 @@ class EntryVariances:
         common, order = self.share * self.linear, np.arange(self.shape[1])
         by_moments[:, order, order] += self._summed(by_values * (common + self.square * self.other),
                                                     by_values * (common + self.square * self.one))
-        if self.mean is None:
+        if not self.has_mean:
             return by_moments, None
-        left, right = self.mean
-        slope = -4 * self.square * self.normal * by_values * left * right
-        return by_moments, self._summed(slope * right, slope * left)
+        slope = -4 * self.square * self.normal * by_values * self.left * self.right
+        return by_moments, self._summed(slope * self.right, slope * self.left)
 
     def _summed(self, by_rows, by_columns):
         """Add derivatives by the row's and the column's number of each entry up by place."""
@@ -129,10 +138,12 @@ class SampledMomentLikelihood(MomentLikelihood):
         self.weights = self.weights * mechanism.subsets.scales[-len(self.weights):]
         normal = np.ones(mechanism.n_moments, dtype=bool)
         self.entries = EntryLikelihood(protocol, tally, self.law, mechanism.places, normal)
-        self.inverse = np.eye(len(self.entries.counts))
+        self.inverse = None
 
     def fix(self, mean, covariance):
         """Fix the correlations of the reports at those of records v with this mean, or None, and covariance."""
+        if not self.entries.correlated:
+            return
         theta, extended = covariance, None
         if mean is not None:
             extended = np.append(self.intercept_weight, mean)
@@ -164,7 +175,9 @@ class SampledLabelLikelihood(LabelMomentLikelihood):
         self.entries = EntryLikelihood(protocol, tally, self.law, (rows, columns), normal)
 
     def precision(self, moments):
-        """Return the inverse of the correlations of the mean reports, for the parameters of one walker."""
+        """Return the inverse of the correlations of the mean reports, for one walker; None if they are not used."""
+        if not self.entries.correlated:
+            return None
         moments = self._in_units_of_report(moments)
         rows, columns = self.entries.place
         kept = np.ix_(self.entries.kept, self.entries.kept)

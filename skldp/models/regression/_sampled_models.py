@@ -19,8 +19,16 @@ class SampledLinearModel(LinearModel):
 
     Notes
     -----
-    The model is :class:`LinearModel`. The covariance of the mean reports, which is exact at given parameters but for the
-    numbers of clients who fill two entries, is fixed at a pilot estimate, the mode of the posterior.
+    The model is :class:`LinearModel`. The likelihood is a normal one of the mean of each entry over the clients who
+    fill it (``SampledMomentLikelihood``). The variances are exact at every parameter; the correlations, which are small
+    if a client has few of the features, are those at a pilot estimate, the mode of the posterior.
+
+    *Calibration*, in simulations from the prior with four features, of which clients report two
+    (``tests/statistical/test_sampled_calibration.py``): 90 % intervals cover 90 % at epsilon 4 and 20 with 5,000
+    reports or more, and 89 % without noise. There variances of x are too small on average, by .1 posterior standard
+    deviations with 5,000 reports and by .4 with 500. With more than 2,000 entries, those of 61 features, the
+    correlations are neglected. Intervals are then right for uncorrelated columns, and up to three times too wide for
+    columns with correlations of 0.8.
 
     Examples
     --------
@@ -67,7 +75,7 @@ class SampledLogisticModel(PlugInModel):
 
     Notes
     -----
-    The model is :class:`LogisticMomentModel`, with the covariance of the mean reports fixed at a pilot estimate, as in
+    The model is :class:`LogisticMomentModel`, with the likelihood and the approximations of
     :class:`SampledLinearModel`.
 
     Examples

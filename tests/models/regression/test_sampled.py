@@ -175,7 +175,8 @@ def test_entries_that_nobody_fills_have_no_weight():
     (SampledLinearModel, SampledMomentProtocol), (SampledLogisticModel, SampledLabelMomentProtocol)])
 def test_cohorts_and_pilots(model_of, protocol_of):
     """The pilot is the mode, and two cohorts with their own budgets and weights are one model."""
-    protocols = [protocol_of(n_features=D, epsilon=epsilon, y_weight=weight) for epsilon, weight in ((2.0, 0.7), (8.0, 1.0))]
+    cohorts = (2.0, 0.7), (8.0, 1.0)
+    protocols = [protocol_of(n_features=D, epsilon=epsilon, y_weight=weight) for epsilon, weight in cohorts]
     parts = [protocol.aggregate(simulate(protocol, *records(protocol))) for protocol in protocols]
     model = model_of(parts[0] + parts[1])
     assert len(model.likelihoods) == 2
