@@ -80,19 +80,20 @@ class FeatureSubsets:
         r"""Factors of the entries of a record in a report: :math:`\sqrt{d/s}` for features, so that s have length 1."""
         return np.where(self._features > 0, math.sqrt(self.n_features / self.n_sampled), 1.0)
 
-    def overlap(self, rows, columns):
+    def overlap(self, rows, columns, part=slice(None)):
         r"""Correlations of the sums over those who fill each entry, :math:`\pi_{ab}/\sqrt{\pi_a\pi_b}`.
 
-        Those are the correlations if a client's own entries are equal; rows and columns are the places of entries a.
+        Those are the correlations if a client's own entries are equal; rows and columns are the places of the entries
+        b, and those a are a part of them.
         """
         filled = np.zeros((len(rows), self.order))
         place = np.arange(len(rows))
         filled[place, rows] = filled[place, columns] = 1.0
         filled *= self._features
         number = filled.sum(axis=1)
-        together = number[:, None] + number - filled @ filled.T
-        share = self.probabilities[number.astype(np.intp)]
-        return self.probabilities[together.astype(np.intp)] / np.sqrt(np.outer(share, share))
+        together = number[part, None] + number - filled[part] @ filled.T
+        share = np.sqrt(self.probabilities[number.astype(np.intp)])
+        return self.probabilities[together.astype(np.intp)] / np.outer(share[part], share)
 
     def draw(self, n_clients, source):
         """Draw a subset for each client, from d words; return a mask of its entries, shape (n_clients, order)."""

@@ -7,6 +7,8 @@ import numpy as np
 from skldp.mechanisms._feature_subsets import FeatureSubsets
 from skldp.mechanisms._moment_noise import MomentNoise
 
+_BLOCK_ENTRIES = 512  # entries whose covariance with all others is computed at once, so that it fits into memory
+
 
 @dataclass(frozen=True)
 class SampledNoise(MomentNoise):
@@ -36,7 +38,7 @@ class SampledNoise(MomentNoise):
 
     subsets: FeatureSubsets = field(kw_only=True)
 
-    def correlated(self, theta, mean, rows, columns):
+    def correlated(self, theta, mean, rows, columns, part=slice(None)):
         r"""Products :math:`C_{ab}V_{ab}` of the entries at (rows, columns), for Gaussian records, without :math:`n_a`.
 
         Parameters
@@ -47,27 +49,29 @@ class SampledNoise(MomentNoise):
             Their mean.
         rows, columns : ndarray of shape (q,)
             Places of the entries.
+        part : slice, default=slice(None)
+            Entries a; those b are all.
 
         Returns
         -------
-        ndarray of shape (q, q)
+        ndarray of shape (q, q), or with fewer rows
         """
-        records = _product_covariance(theta, mean, rows, columns)
-        return self.subsets.overlap(rows, columns) * self.of_report(records, theta, rows, columns)
+        records = _product_covariance(theta, mean, rows, columns, part)
+        return self.subsets.overlap(rows, columns, part) * self.of_report(records, theta, rows, columns, part)
 
     def of_records(self, squares):
         """Noise of records with these mean squares, shape (..., order), as ``within``: a report has s/d of features."""
         return self.within(squares @ self.subsets.probabilities[np.diag(self.subsets.number_of_features)])
 
-    def of_report(self, records, theta, rows, columns):
+    def of_report(self, records, theta, rows, columns, part=slice(None)):
         r"""Covariance V of the decoded entries of a report, given :math:`\mathrm{Cov}(v_iv_j, v_kv_l)`."""
         law = self.of_records(theta.diagonal())
         identity, moments, equal = 1.0 * (rows == columns), theta[rows, columns], np.eye(len(theta))
-        out = law.square * records + law.constant / 2 * _symmetric(equal, equal, rows, columns)
-        out += law.linear / 2 * (_symmetric(theta, equal, rows, columns) + _symmetric(equal, theta, rows, columns))
-        mixed = np.outer(moments, identity)
-        out += law.identity * np.outer(identity, identity) + law.mixed * (mixed + mixed.T)
-        return out + (law.square - 1) * np.outer(moments, moments)
+        out = law.square * records + law.constant / 2 * _symmetric(equal, equal, rows, columns, part)
+        out += law.linear / 2 * _symmetric(theta, equal, rows, columns, part)
+        out += law.linear / 2 * _symmetric(equal, theta, rows, columns, part)
+        out += np.outer(identity[part], law.identity * identity + law.mixed * moments)
+        return out + np.outer(moments[part], law.mixed * identity + (law.square - 1) * moments)
 
     def variance(self, left, right, theta):
         r"""Variance of :math:`l^TZr` for one client, without that of the records if everybody filled every entry.
@@ -77,28 +81,31 @@ class SampledNoise(MomentNoise):
         """
         # Moments without the constant are those of the same clients.
         subsets, order = self.subsets.of_order(len(theta)), np.arange(len(theta))
-        place = np.triu_indices(len(theta))
+        place, law = np.triu_indices(len(theta)), replace(self, subsets=subsets)
         mean = np.where(order < subsets.first, np.sqrt(np.diag(theta)), 0.0)
         products = left[:, :, None] * right
         weights = (products + products.swapaxes(1, 2))[:, *place] / np.where(place[0] == place[1], 2.0, 1.0)
         scales, shares = subsets.scales, subsets.pair_probabilities[place]
         reported = weights / (scales[place[0]] * scales[place[1]] * np.sqrt(shares))
-        law = replace(self, subsets=subsets)
-        found = law.correlated(theta * np.outer(scales, scales), mean * scales, *place)
-        return (np.vecdot(reported @ found, reported)
-                - np.vecdot(weights @ _product_covariance(theta, mean, *place), weights))
+        scaled, total = theta * np.outer(scales, scales), np.zeros(len(left))
+        for start in range(0, len(shares), _BLOCK_ENTRIES):
+            part = slice(start, start + _BLOCK_ENTRIES)
+            total += np.vecdot(reported[:, part] @ law.correlated(scaled, mean * scales, *place, part), reported)
+            total -= np.vecdot(weights[:, part] @ _product_covariance(theta, mean, *place, part), weights)
+        return total
 
 
-def _product_covariance(theta, mean, rows, columns):
+def _product_covariance(theta, mean, rows, columns, part):
     """Covariance of the products of entries of Gaussian vectors."""
-    out = _symmetric(theta, theta, rows, columns)
+    out = _symmetric(theta, theta, rows, columns, part)
     if mean is not None:
         products = mean[rows] * mean[columns]
-        out -= 2 * np.outer(products, products)
+        out -= 2 * np.outer(products[part], products)
     return out
 
 
-def _symmetric(one, other, rows, columns):
-    """Products A_ik B_jl + A_il B_jk of entries of symmetric matrices."""
-    return (one[np.ix_(rows, rows)] * other[np.ix_(columns, columns)]
-            + one[np.ix_(rows, columns)] * other[np.ix_(columns, rows)])
+def _symmetric(one, other, rows, columns, part):
+    """Products A_ik B_jl + A_il B_jk of entries of symmetric matrices, for (i, j) in a part of the places (k, l)."""
+    own_rows, own_columns = rows[part], columns[part]
+    return (one[np.ix_(own_rows, rows)] * other[np.ix_(own_columns, columns)]
+            + one[np.ix_(own_rows, columns)] * other[np.ix_(own_columns, rows)])
