@@ -102,11 +102,11 @@ class LDPBayesLinearRegression(RegressorMixin, BaseLDPRegression):
     record, and reports the axis of these, the response and the constant, with its whole budget. The s features are
     shortened to the norm :math:`R\sqrt{s/d}`: choose ``data_norm`` so that few subsets exceed that. A report marks the
     features that its client does not fill, and each moment is a mean over those who fill it. It pays for columns with
-    bounds of their own at which they lie, such as columns that are 1 or -1: at epsilon 1 to 4 and 10 to 50 of them, s of
-    4 to 8 needs 3 to 14 % fewer people than axes of all features. For other columns the length of all features together
-    varies less than that of a few, so that ``data_norm`` can be lower without subsets: for uniform columns s = 8 needs up
-    to 1.4 times, and for normal ones up to 1.7 times as many people (``benchmarks/table_feature_sampling.py``). There is
-    no ``influence_bound``.
+    bounds of their own at which they lie, such as columns that are 1 or -1: with 10 to 50 of them, s of 4 to 8 needs 3
+    to 14 % fewer people at epsilon 1 and 2 than axes of all features. For other columns the length of all features
+    together varies less than that of a few, so that ``data_norm`` can be lower without subsets: for uniform columns
+    s = 8 needs up to 1.4 times, and for normal ones up to 1.7 times as many people
+    (``benchmarks/table_feature_sampling.py``). There is no ``influence_bound``.
 
     *Approximations.* The mean of N moment reports and the records are assumed to be normal. The clipping of records to
     the ball and to ``bounds_y`` is not modelled: choose bounds that few records exceed.
