@@ -14,3 +14,12 @@ def sampled_options(estimator, n_responses=1):
                                     f'mechanism={estimator.mechanism!r}. Use mechanism="axis" or "auto".')
     options = mechanism._options(estimator.fit_intercept, n_responses)
     return {**options, "mechanism": "axis", "features_per_client": estimator.features_per_client}
+
+
+def changeable(estimator):
+    """Return the aggregate of a fit with a function to models of changed ones, which have the correlations of the fit.
+
+    A search for them would take longer, and change the models by less than forged reports do.
+    """
+    model = estimator._models(estimator.aggregate_)[0]
+    return [(lambda changed: [model.with_aggregate(changed)], estimator.aggregate_)]

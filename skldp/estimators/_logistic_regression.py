@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skldp.estimators._feature_sampling import sampled_options
+from skldp.estimators._feature_sampling import changeable, sampled_options
 from skldp.estimators._mechanisms import Records, check_mechanism, sends_records
 from skldp.estimators._regression import predictive_line
 from skldp.estimators._round_regression import BaseLDPRoundRegression
@@ -226,6 +226,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         if len(rounds) == 1 and type(aggregate.protocol) in _MODELS:
             return [_MODELS[type(aggregate.protocol)](aggregate, self.prior)]
         return super()._models(*rounds)
+
+    def _changeable(self):
+        return super()._changeable() if self.features_per_client is None else changeable(self)
 
     def _describe(self, posterior, models, *rounds):
         return {**super()._describe(posterior, models, *rounds), "classes_": np.array(rounds[0].protocol.classes)}

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from skldp.mechanisms._axis import AXIS_RESOLUTION
 from skldp.mechanisms._sampled_moments import SampledMoments
-from skldp.protocols._moment_reports import MomentReports
+from skldp.protocols._moment_reports import MomentReports, symmetric_directions, symmetric_slopes
 from skldp.protocols._possible_sums import as_python_ints, is_gram_matrix, product_sums, within_axes
 from skldp.protocols._tallies import Tally
 
@@ -38,12 +39,33 @@ class SampledReports(MomentReports):
         return self.mechanism.decode_means(products, self.counts(tally))
 
     def directions(self):
-        """Refuse: how far one report can move the sums depends on its subset."""
-        raise _no_bound()
+        """Directions in which one report can change the sums and counts, as arrays of the shape of the sums."""
+        ones = symmetric_directions(self.mechanism.width)
+        return [np.stack(pair) for pair in ([(AXIS_RESOLUTION**2 * one, 0 * one) for one in ones]
+                                            + [(0 * one, one) for one in ones])]
 
     def extreme_effects(self, slopes):
-        """Refuse, as ``directions`` does."""
-        raise _no_bound()
+        r"""Bounds on the change that one report can make to functions with these slopes along ``directions``.
+
+        Notes
+        -----
+        A report z, zero where it is not filled, has the effect :math:`z^TAz + f^TBf` with the mask f of its entries.
+        The first term is between the extreme eigenvalues of A. In the second one, the sum over the s features is at
+        most that of the s largest rows, of each of which the s - 1 largest entries count.
+        """
+        products, counts = (symmetric_slopes(part, self.mechanism.width) for part in np.split(slopes, 2, axis=1))
+        values = np.linalg.eigvalsh(products)
+        return values[:, 0] - self._largest_count(-counts), values[:, -1] + self._largest_count(counts)
+
+    def _largest_count(self, matrices):
+        """Upper bound on f'Bf over the masks of all subsets, for matrices B."""
+        first, d, s = self.mechanism.subsets.first, self.mechanism.n_features, self.mechanism.n_sampled
+        features = slice(first, first + d)
+        others = np.delete(np.arange(self.mechanism.width), features)
+        inside = matrices[:, features, features]
+        pairs = np.sort(inside - np.where(np.eye(d) > 0, np.inf, 0.0), axis=2)[:, :, d - s + 1:].sum(axis=2)
+        own = np.diagonal(inside, axis1=1, axis2=2) + 2 * matrices[:, features][:, :, others].sum(axis=2) + pairs
+        return matrices[:, others][:, :, others].sum(axis=(1, 2)) + np.sort(own, axis=1)[:, d - s:].sum(axis=1)
 
     def possible(self, tally):
         """Whether valid reports can have these sums."""
@@ -73,8 +95,3 @@ class SampledReports(MomentReports):
         """Whether no sum is larger than its number of clients allows."""
         largest = self.mechanism.part.axis.longest ** 2
         return bool((abs(as_python_ints(sums)) <= largest * as_python_ints(counts)).all())
-
-
-def _no_bound():
-    return NotImplementedError("There is no influence bound with features_per_client: how far one forged report moves "
-                               "a posterior mean depends on the features that it claims. Use reports of all features.")

@@ -173,10 +173,24 @@ def test_an_unfair_coin_is_detected():
         assert model.check_reports(kept).p_value < 1e-4
 
 
-def test_influence_has_no_bound_and_says_so():
-    X, y = records(500)
-    with pytest.raises(NotImplementedError, match="no influence bound with features_per_client"):
-        linear(inference="mcmc").fit(X, y).influence_bound(1)
+@pytest.mark.parametrize("of, response", [(linear, None), (logistic, labels_of)])
+def test_forged_reports_do_not_exceed_the_influence_bound(of, response):
+    X, y = records(20_000)
+    y = y if response is None else response(X)
+    model = of(epsilon=4.0)
+    reports = model.privatize(X, y)
+    before = clone(model).fit_reports(reports)
+    bound = before.influence_bound(100)
+    assert set(bound) == set(before.posterior_.mean())
+    largest = np.zeros(D)
+    close = of(epsilon=20.0).protocol(D)
+    for record, answer in (([BOX, BOX, 0, 0, 0], 1), ([-BOX, BOX, 0, 0, 0], -1), ([BOX, 0, 0, 0, 0], 1)):
+        honest = close._randomize([record] * 3000, [answer if response is None else "yes"] * 3000, 1)
+        forged = honest[(honest[:, 1:3] != -(2**15)).all(axis=1)][:100]  # all about the first two features
+        after = clone(model).fit_reports(np.concatenate([reports, forged]))
+        largest = np.maximum(largest, np.abs(after.coef_ - before.coef_).ravel())
+    assert (largest < bound["coef"].ravel()).all()
+    assert largest[0] > 0.1 * bound["coef"].ravel()[0], "the bound is of the size of what forged reports do"
 
 
 def test_people_can_be_planned():

@@ -154,7 +154,25 @@ def test_impossible_options_are_refused(options, match):
         SampledMomentProtocol(n_features=4, **options)
 
 
-def test_no_bound_on_forged_reports_is_said_in_a_sentence():
-    protocol, _ = collected()
-    with pytest.raises(NotImplementedError, match="features_per_client"):
-        protocol.directions()
+@pytest.mark.parametrize("weight", [0.6, 0.0])
+@pytest.mark.parametrize("s", [2, 3, 5])
+def test_extreme_effects_bound_those_of_reports(s, weight):
+    protocol, reports = collected(features_per_client=s, intercept_weight=weight)
+    slopes = np.random.default_rng(1).normal(size=(6, len(protocol.directions())))
+    for part in (slopes, slopes * (np.arange(slopes.shape[1]) >= slopes.shape[1] // 2)):
+        low, high = protocol.extreme_effects(part)
+        places = np.triu_indices(protocol.width)
+        sums = np.array([protocol._tally(report[None]).sums for report in reports[:200]])
+        sums = np.concatenate([sums[:, 0, *places] / 2**22, sums[:, 1, *places]], axis=1)
+        effects = sums @ part.T
+        assert (effects.max(axis=0) <= high + 0.02 * np.abs(high)).all()
+        assert (effects.min(axis=0) >= low - 0.02 * np.abs(low)).all()
+        assert (high < 8 * np.abs(effects).max(axis=0)).all() and (low > -8 * np.abs(effects).max(axis=0)).all()
+
+
+def test_directions_span_what_a_report_changes():
+    protocol, reports = collected(n=3)
+    directions = protocol.directions()
+    assert len(directions) == 2 * 8 * 9 // 2 and directions[0].shape == (2, 8, 8)
+    total = sum(np.abs(direction) for direction in directions)
+    assert (total[0] == 2**22).all() and (total[1] == 1).all()

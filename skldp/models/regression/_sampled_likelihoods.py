@@ -10,6 +10,8 @@ fill two entries, relative to those who fill each, are replaced by their expecta
 those of 61 features, correlations are neglected.
 """
 
+import copy
+
 import numpy as np
 
 from skldp.models.regression._label_moments import LabelMomentLikelihood
@@ -45,13 +47,22 @@ class EntryLikelihood:
     """
 
     def __init__(self, protocol, tally, law, place, normal):
-        counts, scales = protocol.counts(tally)[place], protocol.randomizer.subsets.scales
-        kept = counts > 0
-        self.law, self.scales, self.counts = law, scales, counts[kept]
+        kept = protocol.counts(tally)[place] > 0
+        self.law, self.scales, self.kept = law, protocol.randomizer.subsets.scales, np.flatnonzero(kept)
         self.place, self.normal = tuple(part[kept] for part in place), normal[kept]
-        self.kept = np.flatnonzero(kept)
-        self.products = (protocol.mean_matrix(tally) * np.outer(scales, scales))[self.place]
-        self.correlated = len(self.counts) <= _MOST_CORRELATED
+        self.correlated = len(self.kept) <= _MOST_CORRELATED
+        self._read(protocol, tally)
+
+    def _read(self, protocol, tally):
+        """Read the means of the entries, and how many clients fill them."""
+        self.counts = protocol.counts(tally)[self.place]
+        self.products = (protocol.mean_matrix(tally) * np.outer(self.scales, self.scales))[self.place]
+
+    def with_tally(self, protocol, tally):
+        """Return the same entries of other reports."""
+        entries = copy.copy(self)
+        entries._read(protocol, tally)
+        return entries
 
     @staticmethod
     def inverse(covariance):
@@ -128,7 +139,19 @@ class EntryVariances:
         return by_rows @ places[self.rows] + by_columns @ places[self.columns]
 
 
-class SampledMomentLikelihood(MomentLikelihood):
+class SampledLikelihood:
+    """Likelihood of the means of entries."""
+
+    entries: EntryLikelihood
+
+    def with_tally(self, protocol, tally):
+        """Return the likelihood of other reports, with the same correlations."""
+        likelihood = copy.copy(self)
+        likelihood.entries = self.entries.with_tally(protocol, tally)
+        return likelihood
+
+
+class SampledMomentLikelihood(SampledLikelihood, MomentLikelihood):
     """Log-likelihood of mean moments of Gaussian records, of which each client fills some entries."""
 
     def __init__(self, protocol, tally):
@@ -155,7 +178,7 @@ class SampledMomentLikelihood(MomentLikelihood):
         return self.entries.evaluate(self.inverse, moments, mean, with_gradients)
 
 
-class SampledLabelLikelihood(LabelMomentLikelihood):
+class SampledLabelLikelihood(SampledLikelihood, LabelMomentLikelihood):
     """Log-likelihood of mean moments of labelled records, of which each client fills some entries.
 
     What it calls the precision is the inverse of the correlations alone.

@@ -1,5 +1,7 @@
 """Models of regressions in which each client reports some of its features."""
 
+import copy
+
 from skldp.models.regression._base import highest_point
 from skldp.models.regression._linear import LinearModel, Lines
 from skldp.models.regression._logistic_moments import LogisticMomentModel, PlugInModel
@@ -7,7 +9,20 @@ from skldp.models.regression._logistic_moments import LogisticMomentModel, PlugI
 _N_PILOTS = 2  # searches for the pilot estimate, each with the covariance at the last one
 
 
-class SampledLinearModel(LinearModel):
+class SampledModel:
+    """Model with a likelihood of sampled moments for each protocol."""
+
+    likelihoods: list
+
+    def with_aggregate(self, aggregate):
+        """Return the model of other reports under the same protocols, with the same coordinates and correlations."""
+        model = copy.copy(self)
+        parts = [part for part in aggregate.parts.items() if part[1].n_reports]
+        model.likelihoods = [likelihood.with_tally(*part) for likelihood, part in zip(self.likelihoods, parts)]
+        return model
+
+
+class SampledLinearModel(SampledModel, LinearModel):
     r"""Linear regression from reports of some features of each client.
 
     Parameters
@@ -63,7 +78,7 @@ class SampledLinearModel(LinearModel):
             part.fix(None if mean is None else mean[0] * weights, joint[0] * weights[:, None] * weights)
 
 
-class SampledLogisticModel(PlugInModel):
+class SampledLogisticModel(SampledModel, PlugInModel):
     r"""Logistic regression from reports of some features of each client.
 
     Parameters
