@@ -117,8 +117,7 @@ def main():
     print("People needed for predictions, over those with axes of all features.")
     print_table(names, [[row["column"], f"{row['d']}", *(row.get(name, math.nan) for name in names[2:])]
                         for row in rows])
-    sizes = (10, 20)[:1 if arguments.quick else None]
-    fits = [fitted(column, d, epsilon) for column in list(KINDS)[part] for d in sizes
+    fits = [fitted(column, FEATURES[0], epsilon) for column in list(KINDS)[part]
             for epsilon in (2.0, 8.0)[:1 if arguments.quick else None]]
     write_table(fits, results_folder(arguments.quick) / "table_feature_sampling_fits.csv")
     print(f"Error of coefficients of {N_CLIENTS:,} clients, times the length of x.")

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import chi2, multivariate_normal
+from scipy.stats import chi2, multivariate_normal, norm
 
 from skldp.mechanisms import SampledMoments
 from skldp.models import LinearModel, LogisticMomentModel, SampledLinearModel, SampledLogisticModel
+from skldp.models.regression import _sampled_likelihoods
 from skldp.models.regression._label_moments import LabelMomentLikelihood, LabelMoments
 from skldp.models.regression._moment_likelihoods import MomentLikelihood
 from skldp.models.regression._sampled_likelihoods import (
@@ -18,11 +19,13 @@ from skldp.models.regression._sampled_likelihoods import (
     SampledMomentLikelihood,
 )
 from skldp.protocols import (
+    Aggregate,
     LabelMomentProtocol,
     MomentProtocol,
     SampledLabelMomentProtocol,
     SampledMomentProtocol,
 )
+from skldp.protocols._tallies import Tally
 from tests.protocols.registry import simulate
 
 D = 3
@@ -213,3 +216,37 @@ def test_noise_is_that_of_the_records_within_the_radius():
     law = mechanism.noise
     assert law.of_records(np.diag(inside)) == replace(law)
     assert law.of_records(100 * np.diag(inside)).linear < law.linear
+
+
+@pytest.mark.parametrize("model_of, protocol_of", [
+    (SampledLinearModel, SampledMomentProtocol), (SampledLogisticModel, SampledLabelMomentProtocol)])
+def test_very_many_entries_are_independent(model_of, protocol_of, monkeypatch):
+    protocol = protocol_of(n_features=D, epsilon=4.0)
+    aggregate = protocol.aggregate(simulate(protocol, *records(protocol, 5000)))
+    dependent = model_of(aggregate)
+    monkeypatch.setattr(_sampled_likelihoods, "_MOST_CORRELATED", 0)
+    model = model_of(aggregate)
+    theta = model.initial() + np.random.default_rng(0).normal(scale=0.1, size=(3, model.n_params))
+    value, gradient = model.gradient(theta)
+    steps = 1e-5 * np.eye(model.n_params)
+    numeric = [(model.log_density(theta + step) - model.log_density(theta - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(gradient, np.transpose(numeric), rtol=1e-4, atol=1e-4 * np.abs(gradient).max())
+    assert np.ptp(value - dependent.log_density(theta)) > 1e-3
+    entries = model.likelihoods[0].entries
+    moments, mean = np.eye(protocol.randomizer.order)[None] * 0.3, np.zeros((1, protocol.randomizer.order))
+    found = entries.evaluate(None, moments, mean, False)[0][0]
+    variances = EntryVariances(entries.law, moments, mean, entries.place, entries.normal).values[0] / entries.counts
+    each = norm(moments[0][entries.place], np.sqrt(variances)).logpdf(entries.products)
+    assert found == pytest.approx(np.sum(each + 0.5 * np.log(2 * np.pi / entries.counts)), rel=1e-10)
+
+
+def test_forged_sums_keep_the_correlations_of_the_fit():
+    protocol = SampledMomentProtocol(n_features=D, epsilon=4.0)
+    aggregate = protocol.aggregate(simulate(protocol, *records(protocol, 5000)))
+    model = SampledLinearModel(aggregate)
+    same, theta = model.with_aggregate(aggregate), model.initial()[None]
+    assert same.log_density(theta) == model.log_density(theta)
+    tally = aggregate.parts[protocol]
+    changed = model.with_aggregate(Aggregate({protocol: Tally(tally.n_reports, tally.sums + protocol.directions()[3])}))
+    assert changed.likelihoods[0].inverse is model.likelihoods[0].inverse
+    assert changed.log_density(theta) != model.log_density(theta)
