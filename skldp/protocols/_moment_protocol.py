@@ -18,13 +18,13 @@ _CONSTANTS = {"axis": axis_constant}  # weights of the constant that a mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments(RegressionProtocol):
+class BaseMomentProtocol(RegressionProtocol):
     """Base class of protocols of moments, for any kind of response."""
 
     mechanism: str = "sphere"
     intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
-    _shared: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")  # fields that the mechanism has, too
+    _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
     _mechanisms: ClassVar[dict[str, Any]] = MECHANISMS
     # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
@@ -37,7 +37,7 @@ class Moments(RegressionProtocol):
             suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_reported)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
-        for name in ("epsilon", "delta", *self._shared):
+        for name in ("epsilon", "delta", *self._weights):
             object.__setattr__(self, name, getattr(randomizer, name))
 
     @property
@@ -53,8 +53,13 @@ class Moments(RegressionProtocol):
     @cached_property
     def _reports(self):
         reports = check_choice(self.mechanism, "mechanism", self._mechanisms)
-        return reports.of(epsilon=self.epsilon, delta=self.delta, n_features=self.n_features, labelled=self.labelled,
-                          n_responses=self.n_responses, **{name: getattr(self, name) for name in self._shared})
+        return reports.of(epsilon=self.epsilon, delta=self.delta, **self._layout)
+
+    @property
+    def _layout(self):
+        """Options of the mechanisms that describe a record."""
+        return {"n_features": self.n_features, "labelled": self.labelled, "n_responses": self.n_responses,
+                **{name: getattr(self, name) for name in self._weights}}
 
     @property
     def randomizer(self):
@@ -95,7 +100,7 @@ class Moments(RegressionProtocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentProtocol(BoundedProtocol, Moments):
+class MomentProtocol(BoundedProtocol, BaseMomentProtocol):
     r"""Each client sends the second moments of its record and response, randomised as one vector.
 
     Parameters
@@ -139,7 +144,7 @@ class MomentProtocol(BoundedProtocol, Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelMomentProtocol(LabelledProtocol, Moments):
+class LabelMomentProtocol(LabelledProtocol, BaseMomentProtocol):
     r"""Each client sends the second moments of its record and its label -1 or 1, randomised as one vector.
 
     Parameters
@@ -168,7 +173,7 @@ class LabelMomentProtocol(LabelledProtocol, Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovarianceProtocol(Moments):
+class CovarianceProtocol(BaseMomentProtocol):
     r"""Each client sends the second moments of its record, randomised as one vector. There is no response.
 
     Parameters
@@ -194,7 +199,7 @@ class CovarianceProtocol(Moments):
 
     intercept_weight: float | str = 0.5
     y_weight: ClassVar[float] = 1.0  # of no response
-    _shared: ClassVar[tuple[str, ...]] = ("intercept_weight",)
+    _weights: ClassVar[tuple[str, ...]] = ("intercept_weight",)
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "intercept_weight"})
     _constant: ClassVar[float] = 0.5
 

@@ -6,22 +6,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skldp._validation._limits import MAX_FEATURES
-from skldp._validation._parameters import check_integer
-from skldp.protocols._moment_protocol import LabelMomentProtocol, Moments, MomentProtocol
+from skldp._validation._parameters import check_choice, check_integer
+from skldp.protocols._moment_protocol import BaseMomentProtocol, LabelMomentProtocol, MomentProtocol
 from skldp.protocols._sampled_reports import SampledReports
 from skldp.protocols._tallies import Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sampled(Moments):
+class _Sampled(BaseMomentProtocol):
     """Base class of protocols of moments of which each client fills some."""
 
     mechanism: str = "axis"
     features_per_client: int = 2
-    _shared: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight", "features_per_client")
     _mechanisms: ClassVar[dict[str, Any]] = {"axis": SampledReports}
 
+    @property
+    def _layout(self):
+        return {**super()._layout, "features_per_client": self.features_per_client}
+
     def _check_moments(self):
+        check_choice(self.mechanism, "mechanism", self._mechanisms)
         check_integer(self.features_per_client, "features_per_client", 2, MAX_FEATURES)
         super()._check_moments()
 
