@@ -215,8 +215,9 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         if self.features_per_client is None and not isinstance(check_mechanism(self.mechanism), Records):
             return super()._default_rounds(n_clients)
         if check_number_of_rounds(self.n_rounds) not in (None, 1):
-            raise InvalidParameterError(f"Noisy records, and some features of each client, are collected in one round; "
-                                        f"got n_rounds={self.n_rounds}. Use n_rounds=1, or moments of all features.")
+            what = "Noisy records" if self.features_per_client is None else "Some features of each client"
+            raise InvalidParameterError(f"{what} are collected in one round, got n_rounds={self.n_rounds}. Use moments "
+                                        "of all features, or n_rounds=1.")
         return 1
 
     def _models(self, *rounds):

@@ -60,8 +60,14 @@ class SampledNoise(MomentNoise):
         return self.subsets.overlap(rows, columns, part) * self.of_report(records, theta, rows, columns, part)
 
     def of_records(self, squares):
-        """Noise of records with these mean squares, shape (..., order), as ``within``: a report has s/d of features."""
-        return self.within(squares @ self.subsets.probabilities[np.diag(self.subsets.number_of_features)])
+        """Noise of records with these mean squares, shape (..., order), as ``within``, for the longest subset.
+
+        Otherwise the noise of a subset that is longer than the radius might be no covariance.
+        """
+        first, d, s = self.subsets.first, self.subsets.n_features, self.subsets.n_sampled
+        features = squares[..., first:first + d]
+        longest = np.partition(features, d - s, axis=-1)[..., d - s:].sum(axis=-1)
+        return self.within(squares.sum(axis=-1) - features.sum(axis=-1) + longest)
 
     def of_report(self, records, theta, rows, columns, part=slice(None)):
         r"""Covariance V of the decoded entries of a report, given :math:`\mathrm{Cov}(v_iv_j, v_kv_l)`."""

@@ -250,3 +250,23 @@ def test_forged_sums_keep_the_correlations_of_the_fit():
     changed = model.with_aggregate(Aggregate({protocol: Tally(tally.n_reports, tally.sums + protocol.directions()[3])}))
     assert changed.likelihoods[0].inverse is model.likelihoods[0].inverse
     assert changed.log_density(theta) != model.log_density(theta)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_is_a_covariance_where_a_subset_is_longer_than_the_radius(seed):
+    """Few reports say little about the sizes of features, so that the model may say that some are too large."""
+    law, rng = SampledMoments(epsilon=1.0, n_features=6).noise, np.random.default_rng(seed)
+    factor = rng.normal(size=(8, 8)) * np.exp(rng.normal(size=8))[:, None]
+    found = law.correlated(factor @ factor.T, None, *np.triu_indices(8))
+    assert np.linalg.eigvalsh(found)[0] > 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+@pytest.mark.parametrize("model_of, protocol_of", [
+    (SampledLinearModel, SampledMomentProtocol), (SampledLogisticModel, SampledLabelMomentProtocol)])
+def test_very_few_reports_have_a_pilot(model_of, protocol_of, n):
+    protocol = protocol_of(n_features=10, epsilon=1.0)
+    for seed in range(5):
+        X = np.random.default_rng(seed).uniform(0, 3, size=(n, 10))
+        model = model_of(protocol.aggregate(simulate(protocol, X, np.ones(n), seed)))
+        assert np.isfinite(model.log_density(model.initial()[None])).all()
