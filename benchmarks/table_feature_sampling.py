@@ -2,10 +2,10 @@
 
 The expected square of the error of predictions is exact to first order, with the noise of the reports and the spread
 of the records (``SampledNoise``). Columns are uncorrelated and have mean zero, the line explains a quarter of the
-variance of a response with a mean square of 1/4 of its bound, and its weight is 1. For each kind of column (1 or -1; uniform between
-its bounds; normal), ``data_norm`` lets 5 % of the records, or of the subsets of their features, be shortened, and the
-constant has the best weight. "same norm" has the ``data_norm`` at which no record in the box of the bounds is
-shortened, of all and of some features alike (columns that are 1 or -1 and uniform).
+variance of a response with a mean square of 1/4 of its bound, and its weight is 1. For each kind of column (1 or -1;
+uniform between its bounds; normal), ``data_norm`` lets 5 % of the records, or of the subsets of their features, be
+shortened, and the constant has the best weight. "same norm" has the ``data_norm`` at which no record in the box of
+the bounds is shortened, of all and of some features alike (columns that are 1 or -1 and uniform).
 
 A second table has root mean squared errors of coefficients in fits to simulated clients.
 
