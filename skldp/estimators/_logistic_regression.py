@@ -12,6 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from skldp.estimators._feature_sampling import changeable, sampled_options
 from skldp.estimators._mechanisms import Records, check_mechanism, sends_records
 from skldp.estimators._regression import predictive_line
 from skldp.estimators._round_regression import BaseLDPRoundRegression
@@ -20,9 +21,13 @@ from skldp.exceptions import InvalidParameterError, PrivacyLeakWarning
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
 from skldp.models.regression._rounds import RoundModel
+from skldp.models.regression._sampled_models import SampledLogisticModel
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
 from skldp.protocols._moment_protocol import LabelMomentProtocol
 from skldp.protocols._round_protocol import RoundProtocol
+from skldp.protocols._sampled_moment_protocol import SampledLabelMomentProtocol
+
+_MODELS = {LabelMomentProtocol: LogisticMomentModel, SampledLabelMomentProtocol: SampledLogisticModel}  # of one round
 
 
 class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
@@ -50,11 +55,15 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         Priors of the coefficients and of the distribution of x.
     inference, random_state, n_jobs, progress, warm_start
         As in :class:`LDPGaussian`. A warm start is used with one round only.
+    features_per_client : int or None, default=None
+        Number s of features that a client reports, with its label, one of two; a public coin chooses them. ``None`` is
+        all of them. The collection then has one round. :class:`LDPBayesLinearRegression` says when that pays.
     n_rounds : "auto" or int, default="auto"
         Number of rounds of :meth:`fit`, on disjoint groups of clients: each person is asked once. "auto" is 3; it is 1
-        for fewer than 1,000 clients and for noisy records. With 1 the coefficients are right for normal records only,
-        and the reports cannot show whether records are normal. :meth:`privatize`, :meth:`protocol` and
-        :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer` runs several.
+        for fewer than 1,000 clients, for noisy records and with ``features_per_client``. With 1 the coefficients are
+        right for normal records only, and the reports cannot show whether records are normal. :meth:`privatize`,
+        :meth:`protocol` and :meth:`fit_reports` of an array are about a collection in one round; :class:`RoundServer`
+        runs several.
 
     Attributes
     ----------
@@ -141,7 +150,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-5, data_norm: float = 1.0, classes: Any = None,
                  mechanism: Any = "auto", fit_intercept: bool = True, prior: Any = "auto", inference: Any = "mcmc",
                  random_state: Any = None, n_jobs: int | None = None, progress: bool = False,
-                 warm_start: bool = False, n_rounds: int | str = "auto") -> None:
+                 warm_start: bool = False, features_per_client: int | None = None,
+                 n_rounds: int | str = "auto") -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -154,6 +164,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.warm_start = warm_start
+        self.features_per_client = features_per_client
         self.n_rounds = n_rounds
 
     def _check_response(self, y):
@@ -175,10 +186,15 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one "
                 f"class: {classes[0]!r}. Pass classes= with all labels."
             )
-        if len(classes) > 2 and sends_records(self.mechanism):
+        if len(classes) > 2 and not self._takes_several_labels:
             raise ValueError("Only binary classification is supported. The type of the target is multiclass, and a "
-                             'noisy record has one of two labels. Use mechanism="auto" for more.')
+                             'report of records or of some features has one of two labels. Use mechanism="auto" and '
+                             "features_per_client=None for more.")
         return classes
+
+    @property
+    def _takes_several_labels(self):
+        return self.features_per_client is None and not sends_records(self.mechanism)
 
     def _protocol(self, n_features=None, labels=None):
         classes = labels if self.classes is None else self.classes
@@ -189,6 +205,8 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         domain: dict[str, Any] = {
             "epsilon": self.epsilon, "delta": self.delta, "data_norm": self.data_norm, "classes": classes,
             "n_features": 1 if n_features is None else n_features}
+        if self.features_per_client is not None:
+            return SampledLabelMomentProtocol(**sampled_options(self), **domain)
         if isinstance(mechanism, Records):
             return LabelRecordProtocol(budget_split=mechanism.budget_split, **domain)
         if np.ndim(classes) == 1 and len(classes) > 2:  # moments of more labels are score and curvature at zero
@@ -196,20 +214,24 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
         return LabelMomentProtocol(**mechanism._options(self.fit_intercept), **domain)
 
     def _default_rounds(self, n_clients):
-        if not isinstance(check_mechanism(self.mechanism), Records):
+        if self.features_per_client is None and not isinstance(check_mechanism(self.mechanism), Records):
             return super()._default_rounds(n_clients)
         if check_number_of_rounds(self.n_rounds) not in (None, 1):
-            raise InvalidParameterError(f"Noisy records are collected in one round, got n_rounds={self.n_rounds}. "
-                                        "Use another mechanism, or n_rounds=1.")
+            what = "Noisy records" if self.features_per_client is None else "Some features of each client"
+            raise InvalidParameterError(f"{what} are collected in one round, got n_rounds={self.n_rounds}. Use moments "
+                                        "of all features, or n_rounds=1.")
         return 1
 
     def _models(self, *rounds):
         aggregate, mechanism = rounds[0], check_mechanism(self.mechanism)
         if isinstance(mechanism, Records):
             return [LogisticRecordModel(aggregate, self.prior, fit_intercept=self.fit_intercept, link=mechanism.link)]
-        if len(rounds) == 1 and isinstance(aggregate.protocol, LabelMomentProtocol):
-            return [LogisticMomentModel(aggregate, self.prior)]
+        if len(rounds) == 1 and type(aggregate.protocol) in _MODELS:
+            return [_MODELS[type(aggregate.protocol)](aggregate, self.prior)]
         return super()._models(*rounds)
+
+    def _changeable(self):
+        return super()._changeable() if self.features_per_client is None else changeable(self)
 
     def _describe(self, posterior, models, *rounds):
         return {**super()._describe(posterior, models, *rounds), "classes_": np.array(rounds[0].protocol.classes)}
@@ -275,7 +297,7 @@ class LDPBayesLogisticRegression(ClassifierMixin, BaseLDPRoundRegression):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not sends_records(self.mechanism)
+        tags.classifier_tags.multi_class = self._takes_several_labels
         # scikit-learn's checks use too few samples for a good score.
         tags.classifier_tags.poor_score = True
         return tags

@@ -27,7 +27,8 @@ class BaseMomentEstimator(BaseLDPEstimator):
         if not isinstance(first, BaseMomentProtocol) or not isinstance(mechanism, Moments):
             return super()._of_rows(reports, labels)
         width = reports.shape[1]
-        numbers = {first._replace(mechanism=kind).with_width(width).n_features for kind in mechanism._kinds()}
+        kinds = [kind for kind in mechanism._kinds() if kind in first._mechanisms]
+        numbers = {first._replace(mechanism=kind).with_width(width).n_features for kind in kinds}
         found = [self._protocol(n_features, labels) for n_features in sorted(numbers)]
         found = [one for one in found if one.width == width] or found[:1]
         return found[0] if len(found) == 1 else _of_valid_rows(found, np.asarray(reports))

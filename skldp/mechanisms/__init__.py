@@ -10,6 +10,7 @@ from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.mechanisms._laplace import Laplace
 from skldp.mechanisms._moments import SphereMoments
 from skldp.mechanisms._randomized_response import RandomizedResponse
+from skldp.mechanisms._sampled_moments import SampledMoments
 from skldp.mechanisms._sphere import Sphere
 from skldp.mechanisms._square_wave import SquareWave
 from skldp.mechanisms._subset_selection import SubsetSelection
@@ -25,6 +26,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "RandomizedResponse",
+    "SampledMoments",
     "Sphere",
     "SphereMoments",
     "SquareWave",

@@ -180,6 +180,6 @@ class Axis(DirectionMechanism):
         """Unbiased estimates of v v' from (means of) products r r' of reports, shape (..., D, D)."""
         alpha, beta = self._alpha_beta
         out = np.asarray(products, dtype=np.float64)[..., :-1, :-1] * (self.norm**2 / (beta * AXIS_RESOLUTION**2))
-        order = np.arange(self.n_features)
+        order = np.arange(out.shape[-1])  # a matrix may be larger if each record has some of its entries
         out[..., order, order] -= (alpha + self._dither) * self.norm**2 / beta
         return out

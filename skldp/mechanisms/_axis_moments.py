@@ -94,11 +94,6 @@ class AxisMoments(MomentMechanism):
         """Unbiased moments in svec coordinates, shape (n, n_moments)."""
         return self.svec(self.axis.decode(reports))
 
-    def svec(self, matrices):
-        """Entries that are unknown, in svec coordinates, of symmetric matrices of shape (..., order, order)."""
-        rows, columns = self.places
-        return matrices[..., rows, columns] * self._isometry
-
     def log_prob(self, reports: Any, x: Any) -> np.ndarray:
         """Log-density of the reported directions given records, as in :class:`Axis`."""
         return self.axis._log_prob_codes(reports, self.encode(x))

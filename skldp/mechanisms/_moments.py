@@ -113,6 +113,11 @@ class MomentMechanism(Mechanism):
             out[..., -1, -1] = self.y_weight**2
         return out
 
+    def svec(self, matrices):
+        """Entries that are unknown, in svec coordinates, of symmetric matrices of shape (..., order, order)."""
+        rows, columns = self.places
+        return matrices[..., rows, columns] * self._isometry
+
     @property
     @abstractmethod
     def noise_variance(self):

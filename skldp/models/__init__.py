@@ -7,6 +7,7 @@ from skldp.models.regression._linear import LinearModel
 from skldp.models.regression._logistic_moments import LogisticMomentModel
 from skldp.models.regression._logistic_records import LogisticRecordModel
 from skldp.models.regression._rounds import RoundModel
+from skldp.models.regression._sampled_models import SampledLinearModel, SampledLogisticModel
 from skldp.models.values._density import DensityModel
 from skldp.models.values._families import ExponentialFamily, GaussianFamily, GeometricFamily, PoissonFamily, ScipyFamily
 from skldp.models.values._grid import ValueGrid
@@ -30,6 +31,8 @@ __all__ = [
     "NormalPrior",
     "PoissonFamily",
     "RoundModel",
+    "SampledLinearModel",
+    "SampledLogisticModel",
     "ScipyFamily",
     "ScipyPrior",
     "SurrogateHistogramModel",

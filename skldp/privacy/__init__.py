@@ -11,7 +11,7 @@ from skldp.privacy._noise import (
     laplace_slack,
     uniform_below,
 )
-from skldp.privacy._radii import record_radius, score_radius
+from skldp.privacy._radii import record_radius, score_radius, subset_radius
 from skldp.privacy._sensitivity import (
     ball_sensitivity,
     interval_sensitivity,
@@ -53,6 +53,7 @@ __all__ = [
     "record_radius",
     "score_radius",
     "shuffled_epsilon",
+    "subset_radius",
     "uniform_below",
     "weighted_moment_sensitivity",
     "word_source",

@@ -5,7 +5,7 @@ import math
 from skldp._validation._parameters import check_integer, check_positive
 from skldp.privacy._sensitivity import check_nonnegative
 
-__all__ = ["record_radius", "score_radius"]
+__all__ = ["record_radius", "score_radius", "subset_radius"]
 
 
 def record_radius(norm: float, y_bound: float, y_weight: float = 1.0, intercept_weight: float = 0.0,
@@ -43,6 +43,39 @@ def record_radius(norm: float, y_bound: float, y_weight: float = 1.0, intercept_
     response = check_positive(y_weight, "y_weight") * check_positive(y_bound, "y_bound")
     n_responses = check_integer(n_responses, "n_responses", 0)
     return math.sqrt(check_positive(norm, "norm") ** 2 + kappa**2 + n_responses * response**2)
+
+
+def subset_radius(norm: float, n_features: int, n_sampled: int) -> float:
+    r"""Norm to which a client shortens some of its features, if all of them together have the norm R at most.
+
+    Parameters
+    ----------
+    norm : float
+        Public bound R on the norm of x.
+    n_features : int
+        Number d of features.
+    n_sampled : int
+        Number s of those in a report.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    It is :math:`R\sqrt{s/d}`. If :math:`|x_j| \le R/\sqrt d` for every j, then for every set S of s features
+    :math:`\sum_{j \in S}x_j^2 \le sR^2/d`, attained where all of S are at their bounds: no record is shortened. Without
+    such bounds all of x could be in S, and only the radius R would shorten no record.
+
+    Examples
+    --------
+    >>> from skldp.privacy import subset_radius
+    >>> subset_radius(1.0, n_features=20, n_sampled=5)
+    0.5
+    """
+    n_features = check_integer(n_features, "n_features", 1)
+    n_sampled = check_integer(n_sampled, "n_sampled", 1, n_features)
+    return check_positive(norm, "norm") * math.sqrt(n_sampled / n_features)
 
 
 def score_radius(intercept_weight: float = 0.0, residual: float = 0.5, curvature_weight: float = 1.0) -> float:

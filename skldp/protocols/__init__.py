@@ -14,6 +14,7 @@ from skldp.protocols._pair_protocol import PairProtocol
 from skldp.protocols._record_protocol import RecordProtocol
 from skldp.protocols._report_files import load_reports, save_reports
 from skldp.protocols._round_protocol import CountRoundProtocol, RoundProtocol
+from skldp.protocols._sampled_moment_protocol import SampledLabelMomentProtocol, SampledMomentProtocol
 from skldp.protocols._sampled_values import SampledValueProtocol
 from skldp.protocols._values import ValueProtocol
 
@@ -34,6 +35,8 @@ __all__ = [
     "RecordProtocol",
     "CountRoundProtocol",
     "RoundProtocol",
+    "SampledLabelMomentProtocol",
+    "SampledMomentProtocol",
     "SampledValueProtocol",
     "ValueProtocol",
     "axis_constant",

@@ -25,6 +25,7 @@ class BaseMomentProtocol(RegressionProtocol):
     intercept_weight: float | str = DEFAULT_WEIGHT
     labelled: ClassVar[bool] = False
     _weights: ClassVar[tuple[str, ...]] = ("y_weight", "intercept_weight")
+    _mechanisms: ClassVar[dict[str, Any]] = MECHANISMS
     # The likelihood of each cohort uses its own mechanism and weights; the response is centred only with a constant.
     _of_cohort: ClassVar[frozenset[str]] = frozenset({"mechanism", "y_weight", "intercept_weight"})
     _common: ClassVar[tuple[str, ...]] = ("has_intercept",)
@@ -38,11 +39,16 @@ class BaseMomentProtocol(RegressionProtocol):
             chosen = moment_mechanism(epsilon=self.epsilon, **{**self._layout, **constant})
             object.__setattr__(self, "mechanism", chosen)
         if is_auto(self.intercept_weight):
-            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_features)
+            suggested = _CONSTANTS.get(self.mechanism, lambda n_features: self._constant)(self.n_reported)
             object.__setattr__(self, "intercept_weight", suggested)
         randomizer = self.randomizer  # an impossible budget or weight raises here, not on the first client
         for name in ("epsilon", "delta", *self._weights):
             object.__setattr__(self, name, getattr(randomizer, name))
+
+    @property
+    def n_reported(self) -> int:
+        """Number of features in a report."""
+        return self.n_features
 
     @property
     def has_intercept(self) -> bool:
@@ -51,7 +57,7 @@ class BaseMomentProtocol(RegressionProtocol):
 
     @cached_property
     def _reports(self):
-        reports = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        reports = check_choice(self.mechanism, "mechanism", self._mechanisms)
         return reports.of(epsilon=self.epsilon, delta=self.delta, **self._layout)
 
     @property

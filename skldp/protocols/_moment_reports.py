@@ -149,22 +149,11 @@ class AxisReports(MomentReports):
 
     def directions(self):
         """Directions in which one report can change the sums, as arrays of the shape of the sums."""
-        width, directions = self.mechanism.width, []
-        for row, column in zip(*np.triu_indices(width)):
-            direction = np.zeros((width, width), dtype=np.int64)
-            direction[row, column] = direction[column, row] = AXIS_RESOLUTION**2
-            directions.append(direction)
-        return directions
+        return [AXIS_RESOLUTION**2 * direction for direction in symmetric_directions(self.mechanism.width)]
 
     def extreme_effects(self, slopes):
         """Smallest and largest change that one report can make to functions with these slopes along ``directions``."""
-        width = self.mechanism.width
-        rows, columns = np.triu_indices(width)
-        matrices = np.zeros((len(slopes), width, width))
-        # The effect of z z' is z'Sz, with half of the slope of a pair of entries in each of them.
-        matrices[:, rows, columns] += slopes / 2
-        matrices[:, columns, rows] += slopes / 2
-        values = np.linalg.eigvalsh(matrices)
+        values = np.linalg.eigvalsh(symmetric_slopes(slopes, self.mechanism.width))
         return values[:, 0], values[:, -1]
 
     def possible(self, tally):
@@ -172,6 +161,25 @@ class AxisReports(MomentReports):
         shape = self.mechanism.width, self.mechanism.width
         well_formed = tally.sums.shape == shape and tally.sums.dtype == np.int64
         return well_formed and within_axes(tally.sums, tally.n_reports, self.mechanism.axis)
+
+
+def symmetric_directions(width):
+    """Symmetric integer matrices with one in a pair of entries, or in one on the diagonal."""
+    directions = []
+    for row, column in zip(*np.triu_indices(width)):
+        direction = np.zeros((width, width), dtype=np.int64)
+        direction[row, column] = direction[column, row] = 1
+        directions.append(direction)
+    return directions
+
+
+def symmetric_slopes(slopes, width):
+    """Matrices S of the effect z'Sz of z z', from slopes along symmetric directions: half in each entry of a pair."""
+    rows, columns = np.triu_indices(width)
+    matrices = np.zeros((len(slopes), width, width))
+    matrices[:, rows, columns] += slopes / 2
+    matrices[:, columns, rows] += slopes / 2
+    return matrices
 
 
 MECHANISMS = {"sphere": SphereReports, "axis": AxisReports, "gaussian": GaussianReports}

@@ -53,7 +53,10 @@ def nearest_normal(model, mode, rng):
             best, smallest = (centre, root), min(length, smallest)
         if length < _GOOD:
             break
-        centre, root = corrected(centre, root, z, residual, 0.5 if length > _POOR else 1.0)
+        try:
+            centre, root = corrected(centre, root, z, residual, 0.5 if length > _POOR else 1.0)
+        except np.linalg.LinAlgError:  # one variance is smaller than the rounding errors of another
+            break
     centre, root = best
     with quiet():
         log_density = float(model.log_density(centre[None])[0])

@@ -12,6 +12,7 @@ from skldp.mechanisms import (
     GaussianMoments,
     Laplace,
     RandomizedResponse,
+    SampledMoments,
     Sphere,
     SphereMoments,
     SquareWave,
@@ -24,10 +25,13 @@ VECTORS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.0, 0.
 # x and, last, a response; no two rows have the same moments, and the first two have the largest distance.
 RECORDS = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0], [0.6, -0.8, -0.4], [0.0, 0.0, 0.0], [0.3, -0.2, 0.1]])
 AXES = VECTORS[[0, 2, 3, 4]]  # v and -v have the same reports
-DIRECTIONS = Axis, AxisMoments, Sphere, SphereMoments
+DIRECTIONS = Axis, AxisMoments, SampledMoments, Sphere, SphereMoments
 # Without a response; the first two rows have the largest distance if the constant is 1/2.
 LONE_RECORDS = np.array([[1.0, 0.0, 0.0], [-0.25, 0.9375**0.5, 0.0], [0.0, 0.6, 0.8], [0.0, 0.0, 0.0],
                          [0.3, -0.2, 0.1]])
+# Four features, no two of which are equal in the first two rows, and a response.
+LONG_RECORDS = np.array([[0.5, 0.5, 0.5, 0.5, 1.0], [-0.5, -0.5, -0.5, -0.5, 1.0], [0.5, -0.5, 0.1, 0.4, -0.4],
+                         [0.0, 0.0, 0.0, 0.0, 0.0], [0.3, -0.2, 0.1, 0.2, -1.0]])
 LAYOUTS = [{}, {"intercept_weight": 0.0}, {"labelled": True}]
 
 
@@ -66,6 +70,8 @@ def _pure():
         for layout in LAYOUTS:
             yield SphereMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
             yield AxisMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
+            yield SampledMoments(epsilon=epsilon, n_features=2, **layout), RECORDS
+            yield SampledMoments(epsilon=epsilon, n_features=4, **layout), LONG_RECORDS
         for n_categories in (2, 5):
             for category in (RandomizedResponse, UnaryEncoding, SubsetSelection):
                 yield category(epsilon=epsilon, n_categories=n_categories), np.arange(n_categories)

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skldp.mechanisms import Axis, AxisMoments, Gaussian, GaussianMoments, Laplace, Sphere, SphereMoments
+from skldp.mechanisms import (
+    Axis,
+    AxisMoments,
+    Gaussian,
+    GaussianMoments,
+    Laplace,
+    SampledMoments,
+    Sphere,
+    SphereMoments,
+)
 from skldp.privacy import audit_epsilon, epsilon_between, gaussian_delta, laplace_noise, noise_pmf
 from tests.mechanisms.registry import ALL, DIRECTIONS, GAUSSIAN, PURE, enumerable, every_report, moments, repeat
 
@@ -22,10 +31,10 @@ def name(value):
     return repr(value) if dataclasses.is_dataclass(value) else ""
 
 
-def hostile_records(mechanism):
+def hostile_records(mechanism, width):
     if isinstance(mechanism, (Gaussian, GaussianMoments, *DIRECTIONS)):
         rng = np.random.default_rng(0)
-        return np.vstack([rng.choice(HOSTILE, size=(300, 3)), np.repeat(HOSTILE[:, None], 3, axis=1)])
+        return np.vstack([rng.choice(HOSTILE, size=(300, width)), np.repeat(HOSTILE[:, None], width, axis=1)])
     return HOSTILE
 
 
@@ -68,7 +77,7 @@ def test_drawn_reports_follow_log_prob(mechanism, domain):
 
 @pytest.mark.parametrize("mechanism, domain", ALL, ids=name)
 def test_hostile_values_are_clipped_without_error_or_warning(mechanism, domain):
-    records = hostile_records(mechanism)
+    records = hostile_records(mechanism, domain.shape[-1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         reports = mechanism.randomize(records, rng=0)
@@ -112,11 +121,14 @@ def test_equal_seeds_repeat_and_other_budgets_are_independent(mechanism, domain)
 def test_without_noise_the_report_is_the_record(mechanism, domain):
     plain = dataclasses.replace(mechanism, epsilon=np.inf)
     assert not plain.private
+    if isinstance(plain, SampledMoments):
+        plain = dataclasses.replace(plain, features_per_client=plain.n_features)  # the subset of a client is random
     reports = plain.randomize(domain)
     assert (reports == plain.randomize(domain)).all()
     assert plain.valid(reports).all()
-    if isinstance(plain, (AxisMoments, GaussianMoments, SphereMoments)):
-        step = {AxisMoments: 3 / 2**11, GaussianMoments: 3 / 2**8, SphereMoments: 2 / 2**12}[type(plain)]
+    if isinstance(plain, (AxisMoments, GaussianMoments, SampledMoments, SphereMoments)):
+        step = {AxisMoments: 3 / 2**11, GaussianMoments: 3 / 2**8, SampledMoments: 3 / 2**11,
+                SphereMoments: 2 / 2**12}[type(plain)]
         np.testing.assert_allclose(plain.matrix(plain.decode(reports)), moments(plain, domain), atol=step)
         return
     if isinstance(plain, Axis):

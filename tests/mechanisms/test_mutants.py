@@ -10,6 +10,7 @@ from skldp.mechanisms import (
     Gaussian,
     Laplace,
     RandomizedResponse,
+    SampledMoments,
     Sphere,
     SphereMoments,
     SquareWave,
@@ -60,6 +61,8 @@ CASES = [
     (lowered(Sphere)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([-1.0, 0.0])),
     (lowered(Axis)(epsilon=1.0, n_features=2), np.array([1.0, 0.0]), np.array([0.0, 1.0])),
     (lowered(AxisMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
+    (lowered(SampledMoments)(epsilon=1.0, n_features=3), np.array([0.5, 0.5, 0.5, 1.0]),
+     np.array([0.5, 0.5, 0.5, -1.0])),
     (lowered(SphereMoments)(epsilon=1.0, n_features=1), np.array([1.0, 1.0]), np.array([1.0, -1.0])),
 ]
 

@@ -20,6 +20,8 @@ from skldp.models import (
     NormalPrior,
     PoissonFamily,
     RoundModel,
+    SampledLinearModel,
+    SampledLogisticModel,
     ScipyFamily,
     ScipyPrior,
     UnivariateModel,
@@ -33,6 +35,8 @@ from skldp.protocols import (
     LabelRecordProtocol,
     MomentProtocol,
     RecordProtocol,
+    SampledLabelMomentProtocol,
+    SampledMomentProtocol,
     ValueProtocol,
 )
 from tests.models.regression import test_covariance_model, test_linear, test_logistic, test_rounds
@@ -236,6 +240,33 @@ def _regression_cases():
                        {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
 
 
+def _sampled_cases():
+    """Regressions from reports of two of three features."""
+    rng, d = np.random.default_rng(2), 3
+    X = rng.normal(0.05, 0.2, size=(N_CLIENTS, d))
+    y = X @ [0.5, -0.3, 0.2] + 0.1 + rng.normal(0, 0.1, size=N_CLIENTS)
+    labels = (rng.random(N_CLIENTS) < special.expit(X @ [3.0, -2.0, 1.0] + 0.4)).astype(int)
+    for note, weight in (("", {}), (", no intercept", {"intercept_weight": 0.0})):
+        def linear(n_clients, unit=1.0, weight=weight):
+            def protocol_of(unit):
+                domain = {"n_features": d, "epsilon": 4.0, "data_norm": unit, "bounds_y": (-unit, unit)}
+                return SampledMomentProtocol(**domain, **weight)
+
+            return SampledLinearModel(aggregate_of(protocol_of, n_clients, unit, X, y))
+
+        def logistic(n_clients, unit=1.0, weight=weight):
+            def protocol_of(unit):
+                return SampledLabelMomentProtocol(n_features=d, epsilon=4.0, data_norm=unit, **weight)
+
+            return SampledLogisticModel(aggregate_of(protocol_of, n_clients, unit, X, labels))
+
+        yield Case(f"linear, two of three{note}", linear, lambda model, theta: test_linear.PRIOR(model, theta[None])[0],
+                   {"coef": 0, "intercept": 1, "sigma": 1, "covariance": 2, "x_mean": 1})
+        yield Case(f"logistic, two of three{note}", logistic,
+                   lambda model, theta: test_logistic.PRIOR(model, theta[None])[0],
+                   {"coef": -1, "intercept": 0, "covariance": 2, "x_mean": 1})
+
+
 def _covariance_cases():
     """Mean and covariance without a response."""
     X = np.random.default_rng(2).normal(0.05, 0.3, size=(N_CLIENTS, 3))
@@ -279,4 +310,4 @@ def _round_cases():
 
 
 CASES = [*_value_cases(), *_density_cases(), *_category_cases(), *_regression_cases(), *_responses_cases(),
-         *_covariance_cases(), *_round_cases()]
+         *_sampled_cases(), *_covariance_cases(), *_round_cases()]

@@ -20,6 +20,8 @@ from skldp.protocols import (
     PairProtocol,
     RecordProtocol,
     RoundProtocol,
+    SampledLabelMomentProtocol,
+    SampledMomentProtocol,
     SampledValueProtocol,
     ValueProtocol,
 )
@@ -31,7 +33,7 @@ ROWS = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
 OTHER_VALUES = {
     "bounds": (-7.0, 8.0), "n_levels": 33, "data_norm": 3.0, "bounds_y": (-7.0, 8.0),
     "y_weight": 0.3, "intercept_weight": 0.3, "budget_split": 0.3, "clip_norm": 3.0, "n_features": 4,
-    "curvature_weight": 0.7,
+    "curvature_weight": 0.7, "features_per_client": 5,
 }
 BUDGET = {"epsilon", "delta"}
 ROUNDS = (RoundProtocol, CountRoundProtocol)
@@ -190,6 +192,16 @@ CASES = {
     "axis label moments": Case(LabelMomentProtocol, {"n_features": 2, "mechanism": "axis", "classes": ("no", "yes")}),
     "axis label moments without constant": Case(LabelMomentProtocol, {"n_features": 1, "mechanism": "axis",
                                                                       "intercept_weight": 0.0, "epsilon": 8.0}),
+    "moments of two features of four": Case(SampledMomentProtocol, {"n_features": 4, "bounds_y": (0, 10),
+                                                                    "epsilon": 3.0, "data_norm": 2.0}),
+    "moments of three features of three": Case(SampledMomentProtocol, {"n_features": 3, "features_per_client": 3,
+                                                                       "intercept_weight": 0.0, "y_weight": 0.9}),
+    "moments of two features and two responses": Case(SampledMomentProtocol, {"n_features": 3,
+                                                                              "bounds_y": ((0, 10), (-1, 1))}),
+    "label moments of three features of five": Case(SampledLabelMomentProtocol, {
+        "n_features": 5, "features_per_client": 3, "classes": ("no", "yes")}),
+    "label moments of two features without constant": Case(SampledLabelMomentProtocol, {
+        "n_features": 3, "intercept_weight": 0.0, "epsilon": 8.0}),
     "sphere moments without constant": Case(MomentProtocol, {"n_features": 3, "intercept_weight": 0.0,
                                                              "y_weight": 0.9}),
     "gaussian moments": Case(MomentProtocol, {"n_features": 2, "mechanism": "gaussian", "epsilon": 3.0}),
@@ -261,9 +273,11 @@ CASES |= {f"{name} without noise": Case(CASES[name].kind, {**CASES[name].options
                        "sphere covariance", "axis covariance", "gaussian covariance without constant",
                        "one laplace of two", "one gaussian of five", "block of many", "two attributes",
                        "score and curvature", "gaussian score and curvature", "score and curvature of three labels",
-                       "counts", "gaussian counts of one feature", "axis moments", "axis label moments")}
+                       "counts", "gaussian counts of one feature", "axis moments", "axis label moments",
+                       "moments of two features of four", "label moments of three features of five")}
 PLAIN = [name for name in CASES if name not in NOISY]
-WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in (SampledValueProtocol, PairProtocol)]
+COINS = (SampledValueProtocol, PairProtocol, SampledMomentProtocol, SampledLabelMomentProtocol)
+WITHOUT_COIN = [name for name in PLAIN if CASES[name].kind not in COINS]
 
 
 def read_only(array):

@@ -10,6 +10,7 @@ from skldp.analysis.report_checks._axes import mean_products_finding
 from skldp.analysis.report_checks._bounds import (
     Finding,
     at_least,
+    at_most,
     bounded_sum_p_value,
     gaussian_length_p_value,
     large_scatter_p_value,
@@ -25,6 +26,7 @@ from skldp.mechanisms._gaussian import Gaussian
 from skldp.mechanisms._gaussian_moments import MOMENT_RADIUS
 from skldp.mechanisms._labelled_record import LabelledRecord
 from skldp.mechanisms._moments import MomentMechanism, SphereMoments
+from skldp.mechanisms._sampled_moments import SampledMoments
 from skldp.mechanisms._sphere import RESOLUTION, Sphere
 from skldp.privacy._sensitivity import labelled_moment_radius, moment_radius
 from skldp.protocols._label_record_protocol import LabelRecordProtocol
@@ -33,7 +35,7 @@ from skldp.protocols._tallies import RecordTally
 
 _BLOCK_ROWS = 1 << 14
 _NOISY_PARTS: dict = {LabelledRecord: attrgetter("vector"), SphereMoments: attrgetter("sphere"),
-                      AxisMoments: attrgetter("axis")}
+                      AxisMoments: attrgetter("axis"), SampledMoments: attrgetter("part.axis")}
 _ROUNDING = 0.5 + 1e-3  # largest rounding error of an entry, including the float error of the noise
 _DITHER_EXPONENT = 30.0  # the dither's mean exceeds its margin with a probability of at most e^-30
 
@@ -63,11 +65,24 @@ def vector_findings(protocol, tally, rows):
 def _mean_finding_of(protocol, tally):
     """Test of the mean of the reports, or of their products."""
     mechanism, n = noise_mechanism(protocol), tally.n_reports
+    if isinstance(protocol.randomizer, SampledMoments):
+        return coin_finding(protocol.randomizer, np.diagonal(protocol.counts(tally)), n)
     if not isinstance(mechanism, Axis):
         return mean_finding(protocol, _mean_report(protocol, tally), n)
     rounding = 2 * mechanism.norm**2 * _code_error(mechanism.dimension)
     outside = _outside(protocol, protocol.mean_moments(tally)) - rounding
     return mean_products_finding(mechanism, tally.sums / (n * mechanism.resolution**2), n, outside)
+
+
+def coin_finding(mechanism, counts, n):
+    """Test how many clients report each feature: the coin is fair, whatever the records are."""
+    first, d = mechanism.subsets.first, mechanism.n_features
+    counts, share = counts[first:first + d], mechanism.n_sampled / d
+    p_values = np.minimum(at_least(counts, n, share), at_most(counts, n, share))
+    place = int(np.argmin(p_values))
+    return Finding(float(min(1.0, 2 * d * p_values[place])),
+                   f"{counts[place]} of {n} reports are about feature {place}, and the coin chooses it {n * share:.0f} "
+                   "times on average.")
 
 
 def _mean_report(protocol, tally):

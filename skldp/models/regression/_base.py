@@ -134,9 +134,7 @@ class Approximation(RegressionModel):
         self.model, self.pilot = model, start
         for _ in range(n_rounds):
             self._approximate_at(self.pilot)
-            found = optimize.minimize(self._loss, self.pilot, jac=True, method="L-BFGS-B")
-            if np.isfinite(found.fun):
-                self.pilot = found.x
+            self.pilot = highest_point(self, self.pilot)
         self._approximate_at(self.pilot)
 
     def initial(self):
@@ -151,6 +149,13 @@ class Approximation(RegressionModel):
         """Compute the terms of the approximation that are fixed at the point theta, shape (n_params,)."""
         raise NotImplementedError
 
-    def _loss(self, theta):
-        value, gradient = self.gradient(theta[None])
+
+def highest_point(model, start):
+    """Return the point of highest density of a model with a gradient, or the start if there is none."""
+    def loss(theta):
+        """Negative log-density and its gradient."""
+        value, gradient = model.gradient(theta[None])
         return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
+
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B")
+    return found.x if np.isfinite(found.fun) else start

@@ -58,6 +58,24 @@ class LabelMoments:
         weighted.y_weight, weighted.intercept_weight = y_weight, intercept_weight
         return weighted
 
+    def scaled(self, factor):
+        """Return the same moments of records in which x is multiplied by a factor."""
+        scaled = copy.copy(self)
+        scaled.covariance, scaled.coef = factor**2 * self.covariance, self.coef / factor
+        scaled.x_mean, scaled.cov_xu = factor * self.x_mean, factor * self.cov_xu
+        return scaled
+
+    def matrix(self):
+        """E v v' for v = (kappa, x, w y), without kappa if there is none."""
+        kappa, w, second = self.intercept_weight, self.y_weight, self.second()
+        cross, f0 = w * self.cross[:, :, None], w * self.means[0][:, None, None]
+        square = np.full_like(f0, w**2)
+        inner = np.block([[second, cross], [cross.swapaxes(1, 2), square]])
+        if not self.has_constant:
+            return inner
+        first = kappa * np.concatenate([self.x_mean[:, :, None], f0], axis=1)
+        return np.block([[np.full_like(square, kappa**2), first.swapaxes(1, 2)], [first, inner]])
+
     def rotated(self, vectors, values):
         """Return the same moments in the eigenbasis of E x x', in which that matrix is diagonal."""
         rotated = copy.copy(self)
@@ -142,10 +160,12 @@ class LabelMomentLikelihood:
         self.isometry = np.where(self.rows == self.columns, 1.0, ROOT2)
         self.x = slice(int(mechanism.intercept_weight > 0), -1)
 
+    share = 1.0  # of the clients who fill an entry of x
+
     def reported(self):
         """Return the estimated moments of (x, y)."""
         n, w, kappa, start = self.n_reports, self.y_weight, self.intercept_weight, self.x.start
-        variance = 1 / (4 * (len(self.mean) - 1 - start))  # of an entry of x
+        variance = 1 / (4 * (len(self.mean) - 1 - start)) / self.share  # of an entry of x
         noise = 0.5 * self.noise  # svec multiplies what is off the diagonal by the root of two
         moments = weighted_moments(self.mean[0, 1:] / kappa if kappa else None, self.mean[start:, start:], w,
                                    n / (noise + w**2 * variance), n * kappa**2 / (noise + kappa**2 * variance))

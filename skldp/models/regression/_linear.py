@@ -10,12 +10,15 @@ from skldp.models.regression._covariance import matvec
 from skldp.models.regression._moment_likelihoods import MomentLikelihood, RecordLikelihood
 from skldp.models.regression._prior import DefaultScales, check_regression_prior, priors_in_public_units
 from skldp.models.regression._reported import ReportedMoments
+from skldp.models.regression._sampled_likelihoods import SampledMomentLikelihood
 from skldp.protocols._moment_protocol import MomentProtocol
 from skldp.protocols._record_protocol import RecordProtocol
+from skldp.protocols._sampled_moment_protocol import SampledMomentProtocol
 
 __all__ = ["LinearModel"]
 
-_LIKELIHOODS: dict[type, Any] = {MomentProtocol: MomentLikelihood, RecordProtocol: RecordLikelihood}
+_LIKELIHOODS: dict[type, Any] = {MomentProtocol: MomentLikelihood, RecordProtocol: RecordLikelihood,
+                                 SampledMomentProtocol: SampledMomentLikelihood}
 _LEAST_SIGMA = 1e-150  # keeps ratios of residual standard deviations finite
 _DEFAULTS = DefaultScales(explained=0.25, coef=0.5, intercept=1.0, sigma=0.5)
 
@@ -82,14 +85,12 @@ class LinearModel(RegressionModel):
     def _evaluate(self, theta, with_gradient):
         point = self.coordinates.expand(theta)
         lines = Lines(point)
-        joint, mean = self._joint(lines), None
-        if point.x_mean is not None:
-            mean = np.concatenate([point.x_mean, lines.response], axis=1)
+        mean, joint = self._moments(lines)
         value, by_mean, by_joint = self._likelihood(mean, joint, with_gradient)
         return point.log_prior() + value, self._chain_rule(lines, by_mean, by_joint) if with_gradient else None
 
-    def _joint(self, lines):
-        """Return the covariance of (x, y)."""
+    def _moments(self, lines):
+        """Return the mean of (x, y), or None without an intercept, and its covariance."""
         d = self.n_features
         n, k = lines.coef.shape[:2]
         joint = np.empty((n, d + k, d + k))
@@ -97,7 +98,7 @@ class LinearModel(RegressionModel):
         joint[:, :d, d:] = lines.cov_xu
         joint[:, d:, :d] = joint[:, :d, d:].swapaxes(1, 2)
         joint[:, d:, d:] = lines.coef @ lines.cov_xu + lines.residual
-        return joint
+        return None if lines.x_mean is None else np.concatenate([lines.x_mean, lines.response], axis=1), joint
 
     def _chain_rule(self, lines, by_mean, by_joint):
         r"""Return the gradient with respect to the coordinates.

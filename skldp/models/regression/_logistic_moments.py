@@ -9,8 +9,13 @@ from skldp.models.regression._covariance import matvec
 from skldp.models.regression._label_moments import LabelMomentLikelihood, LabelMoments
 from skldp.models.regression._logistic_coordinates import logistic_coordinates
 from skldp.models.regression._reported import ReportedMoments
+from skldp.models.regression._sampled_likelihoods import SampledLabelLikelihood
+from skldp.protocols._moment_protocol import LabelMomentProtocol
+from skldp.protocols._sampled_moment_protocol import SampledLabelMomentProtocol
 
 __all__ = ["LogisticMomentModel"]
+
+_LIKELIHOODS = {LabelMomentProtocol: LabelMomentLikelihood, SampledLabelMomentProtocol: SampledLabelLikelihood}
 
 
 class LogisticMomentModel(RegressionModel):
@@ -44,7 +49,8 @@ class LogisticMomentModel(RegressionModel):
 
     def __init__(self, aggregate, prior="auto"):
         protocol = aggregate.protocol
-        likelihoods = [LabelMomentLikelihood(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
+        kind = _LIKELIHOODS[type(protocol)]
+        likelihoods = [kind(part, tally) for part, tally in aggregate.parts.items() if tally.n_reports]
         self.reported = ReportedMoments.pooled([part.reported() for part in likelihoods], protocol.n_features)
         coordinates = logistic_coordinates(protocol, protocol.has_intercept, prior, self.reported, moments_alone=True)
         super().__init__(likelihoods, coordinates, Units(protocol.data_norm))
@@ -53,7 +59,7 @@ class LogisticMomentModel(RegressionModel):
     @cached_property
     def approximation(self):
         """The same model with the covariance of a report fixed at a pilot estimate."""
-        return _PlugInModel(self, self.initial(), n_rounds=2)
+        return PlugInModel(self, self.initial(), n_rounds=2)
 
     def surrogate(self, theta):
         """Return the gradient with the covariance of a report fixed at the pilot estimate."""
@@ -73,7 +79,7 @@ class LogisticMomentModel(RegressionModel):
         return point.log_prior() + sum(part.log_likelihood(moments) for part in self.likelihoods), None
 
 
-class _PlugInModel(Approximation):
+class PlugInModel(Approximation):
     """A LogisticMomentModel with the covariance of a report fixed at a pilot estimate."""
 
     def gradient_alone(self, theta):

@@ -55,11 +55,13 @@ class MomentLikelihood:
         self.noise = max(mechanism.noise_variance, LEAST_NOISE)
         self.n_responses, self.weights = protocol.n_responses, record_weights(protocol)
 
+    share = 1.0  # of the clients who fill an entry of x
+
     def reported(self):
         """Return the estimated moments of (x, y)."""
         d, shift = max(len(self.mean) - 1, 1), int(self.intercept_weight > 0)
         # Noise, and the spread of the records; svec multiplies what is off the diagonal by the root of two.
-        information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2)
+        information = 2 * self.n_reports / (self.noise + 2 / (4 * d) ** 2 / self.share)
         mean = self.mean[0, 1:] / self.intercept_weight if shift else None
         return weighted_moments(mean, self.mean[shift:, shift:], self.weights[-1], information,
                                 self.intercept_weight**2 * information, self.n_responses)
