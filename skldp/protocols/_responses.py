@@ -55,7 +55,7 @@ class Response(ABC):
         r"""Derivative :math:`\mu'(u)`, shape (n, q, q), symmetric."""
 
     def mean_and_slope(self, u):
-        r"""Return :math:`\mu(u)`, and the map of vectors to their products with :math:`\mu'(u)`; shapes are (..., q)."""
+        r"""Return :math:`\mu(u)`, and the map of vectors to products with :math:`\mu'(u)`; shapes are (..., q)."""
         slopes = self.curvature(u.reshape(-1, u.shape[-1])).reshape(*u.shape, -1)
         return self.mean(u), lambda vectors: (slopes @ vectors[..., None])[..., 0]
 

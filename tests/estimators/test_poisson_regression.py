@@ -64,7 +64,8 @@ def test_without_noise_skewed_columns_agree_with_maximum_likelihood(fit_intercep
     """Every record five times, so that the groups of the rounds are nearly alike."""
     y = Y if fit_intercept else np.random.default_rng(1).poisson(np.exp(X @ RATE[1:]))
     plain = PoissonRegressor(alpha=0.0, fit_intercept=fit_intercept).fit(X, y)
-    model = CASE.make(epsilon=np.inf, fit_intercept=fit_intercept, bounds_y=(0, 40)).fit(np.tile(X, (5, 1)), np.tile(y, 5))
+    model = CASE.make(epsilon=np.inf, fit_intercept=fit_intercept, bounds_y=(0, 40))
+    model.fit(np.tile(X, (5, 1)), np.tile(y, 5))
     assert (np.abs(model.coef_ - plain.coef_) < 4 * model.coef_std_).all()
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=0.2)
     np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=0.1)

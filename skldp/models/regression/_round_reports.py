@@ -97,10 +97,16 @@ def _score_round(protocol):
 
 
 def _moments(protocol, tally):
+    """Score and curvature at the model zero. Noise that depends on records is averaged over entries of each."""
     mechanism = protocol.randomizer
-    moments = mechanism.matrix(protocol.mean_moments(tally))
-    noise, w = max(mechanism.noise_variance, LEAST_NOISE), mechanism.y_weight
-    return Reported(moments[None, :-1, -1] / (2 * w), moments[:-1, :-1] / 4, noise / (8 * w**2), noise / 16)
+    reported = mechanism.matrix(protocol.mean_moments(tally))
+    values, vectors = np.linalg.eigh(reported)
+    theta, units = (vectors * np.maximum(values, 0.0)) @ vectors.T, np.eye(len(reported))
+    noise, w, label = mechanism.noise, mechanism.y_weight, units[-1]
+    score = np.mean(noise.variance(units[:-1], label, theta))
+    curvature = np.mean([noise.variance(one[None], one, theta) for one in units[:-1]])
+    return Reported(reported[None, :-1, -1] / (2 * w), reported[:-1, :-1] / 4,
+                    max(score / (4 * w**2), LEAST_NOISE), max(curvature / 16, LEAST_NOISE))
 
 
 def _score(protocol, tally):

@@ -13,7 +13,7 @@ from skldp import RegressionPrior
 from skldp.exceptions import InvalidParameterError
 from skldp.models import RoundModel
 from skldp.models.regression._round_likelihood import RoundLikelihood
-from skldp.models.regression._round_reports import round_of
+from skldp.models.regression._round_reports import reported_of, round_of
 from skldp.models.regression._rounds import affine_of, moments_of_x, normal_draws
 from skldp.protocols import CountRoundProtocol, LabelMomentProtocol, RoundProtocol
 from tests.models.regression.priors import Prior
@@ -46,7 +46,8 @@ class Kind:
         if not intercept:
             options["intercept_weight"], lines[:, 0] = 0.0, 0.0
         frame = {**FRAME, "centre": FRAME["centre"] if intercept else (0.0, 0.0), "theta": tuple(lines.ravel())}
-        return [(self.first or self.later)(**options), *[self.later(**options, **frame, **(later or {}))] * (n_rounds - 1)]
+        following = self.later(**options, **frame, **(later or {}))
+        return [(self.first or self.later)(**options), *[following] * (n_rounds - 1)]
 
     def draw(self, x, rng, intercept=True):
         """Responses of records at the true model."""
@@ -183,7 +184,7 @@ def plain_expectations(part, x, moved, lines):
 
 def plain_log_likelihood(model, part, ratio, coef, covariance, intercept=None, x_mean=None):
     """Log-likelihood of a cohort of one round, for lines in public units, shape (q, d)."""
-    frame, reported, kappa, q = model.frame, part.reported_means, part.kappa, len(coef)
+    frame, reported, q = model.frame, part.reported_means, len(coef)
     x_mean, intercept = (np.zeros(D), np.zeros(q)) if x_mean is None else (x_mean, intercept)
     x = normal_draws(*moments_of_x(model.likelihoods[:model.numbers.count(0)], D))
     m = frame.transform @ (x_mean - frame.centre)
@@ -251,6 +252,19 @@ def test_scores_are_at_their_expectation_at_the_truth_for_normal_records(weight,
         assert size > 25, "the model of the round is far from the truth"
         if part.has_curvature:
             assert np.abs(part.reported_means.curvature - curvature[0]).max() < 0.05 * curvature.max()
+
+
+@pytest.mark.parametrize("mechanism", ["sphere", "axis"])
+def test_the_stated_noise_of_a_round_of_moments_is_that_of_its_reports(mechanism):
+    """Over new noise of the same records: the averages over entries of score and curvature, on the diagonal."""
+    protocol, n, repeats = LabelMomentProtocol(n_features=D, epsilon=3.0, mechanism=mechanism), 2000, 200
+    X, y = records(n, 0)
+    found = [reported_of(protocol, protocol.aggregate(protocol._randomize(X, y, seed)).parts[protocol])
+             for seed in range(repeats)]
+    score = n * np.var([one.score[0] for one in found], axis=0).mean()
+    curvature = n * np.var([np.diag(one.curvature) for one in found], axis=0).mean()
+    stated = np.mean([(one.score_noise, one.curvature_noise) for one in found], axis=0)
+    np.testing.assert_allclose([score, curvature], stated, rtol=0.2)
 
 
 @every_kind
