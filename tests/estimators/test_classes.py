@@ -155,10 +155,12 @@ def test_the_weight_of_the_constant_and_the_kind_of_noise_are_those_of_moments()
 
 
 def test_personal_budgets():
-    budgets = np.where(np.arange(len(X)) % 2, 8.0, 1.0)
-    model = CASE.make().fit(X, Y, sample_epsilon=budgets)
-    assert model.epsilon_ == 8.0 and [len(part.parts) for _, part in model.rounds_] == [2, 2, 2]
-    assert fitted(epsilon=8.0).coef_std_.mean() < model.coef_std_.mean() < fitted(epsilon=1.0).coef_std_.mean()
+    rows, labels = np.tile(X, (3, 1)), np.tile(Y, 3)
+    budgets = np.where(np.arange(len(rows)) % 2, 16.0, 1.0)
+    model = CASE.make().fit(rows, labels, sample_epsilon=budgets)
+    assert model.epsilon_ == 16.0 and [len(part.parts) for _, part in model.rounds_] == [2, 2, 2]
+    low, high = (CASE.make(epsilon=epsilon).fit(rows, labels).coef_std_.mean() for epsilon in (1.0, 16.0))
+    assert high < model.coef_std_.mean() < low
 
 
 def test_names_and_summary():

@@ -10,7 +10,7 @@ from skldp.models._normal_tails import bend, bend_negative, unbend, unbend_negat
 T_FREEDOM = 3.0  # of every t distribution: a normal one whose scale s is learned
 # Prior of the logarithms of scales: typical deviation from a common one, and standard deviation of that one.
 LEARNED_SCALES = 0.2, 0.3
-_SINGULAR = 1e-12  # added to variances of 1, so that matrices that are singular up to rounding have a factor
+_SINGULAR = 2e-15  # added to variances of 1, so that matrices that are singular up to rounding have a factor
 _TINY = 1e-30  # added to squared norms, so that ratios such as tanh(r) / r are defined at zero
 
 

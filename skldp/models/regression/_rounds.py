@@ -33,6 +33,7 @@ _SEARCHES: dict[str, dict] = {"L-BFGS-B": {"maxiter": 60}, "BFGS": {"maxiter": 5
 _LARGEST_CONDITION = 1e10  # of the transform of a round, whose inverse maps coefficients
 _N_NORMALS = 256
 _REACH = 1.5  # largest standard deviation of the change of predictors from round to round
+_FARTHEST = 6.0  # likewise, from the last model to the mode: farther away all expected responses are at their bounds
 # Protocols of later rounds, by that of the first one.
 _LATER: dict[Any, Any] = {LabelMomentProtocol: RoundProtocol, RoundProtocol: RoundProtocol,
                           CountRoundProtocol: CountRoundProtocol}
@@ -148,11 +149,17 @@ class RoundModel(RegressionModel):
         def loss(theta):
             """Return the negative log-density and its gradient."""
             value, gradient = self.gradient(theta[None])
-            return (-value[0], -gradient[0]) if np.isfinite(value[0]) else (1e100, np.zeros_like(theta))
+            possible = np.isfinite(value[0]) and self._change(theta[None]) < _FARTHEST
+            return (-value[0], -gradient[0]) if possible else (1e100, np.zeros_like(theta))
 
         for method, options in _SEARCHES.items():
             start = optimize.minimize(loss, start, jac=True, method=method, options=options).x
         return start
+
+    def _change(self, theta):
+        """Return the standard deviation by which predictors change from the model of the last round."""
+        affine, lines, *_ = self._arguments(self.coordinates.expand(theta), theta)
+        return np.linalg.norm(((lines - self.frame.lines) @ affine)[:, :, 1:])
 
     def mode(self):
         """Return the coordinates of the mode, shape (1, n_params)."""
