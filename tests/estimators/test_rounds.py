@@ -60,6 +60,19 @@ def test_without_noise_skewed_columns_agree_with_maximum_likelihood(fit_intercep
     np.testing.assert_allclose(rounds.predict_proba(X), plain.predict_proba(X), atol=0.04)
 
 
+def test_without_noise_rare_outcomes_of_indicators_agree_with_maximum_likelihood():
+    """Most of the change is that of the intercept, and the first steps are long."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.random((60_000, 3)) < [0.3, 0.1, 0.05], rng.exponential(size=60_000).clip(0, 3)]) / 3.5
+    y = (rng.random(len(rows)) < expit(-6.0 + rows @ [6.0, 8.0, 9.0, 3.0])).astype(int)
+    assert 0.03 < y.mean() < 0.06
+    plain = LogisticRegression(C=np.inf, tol=1e-8).fit(rows, y)
+    model = classifier(epsilon=np.inf).fit(np.tile(rows, (3, 1)), np.tile(y, 3))
+    np.testing.assert_allclose(model.predictive_coef_, plain.coef_, atol=0.25)
+    np.testing.assert_allclose(model.predictive_intercept_, plain.intercept_, atol=0.1)
+    assert (np.abs(model.coef_ - plain.coef_) < 4 * model.coef_std_).all()
+
+
 def test_more_budget_is_not_worse_on_a_rare_indicator():
     """Moments of one round are those of normal records, which an indicator that is rarely 1 is far from."""
     error: dict = {(1, 16.0): [], (3, 1.0): [], (3, 16.0): []}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtri, softmax
+from sklearn.linear_model import LogisticRegression
 
 from skldp import MCMC, RegressionPrior
 from skldp.models import RoundModel
@@ -14,6 +15,8 @@ from skldp.models.regression import _rounds
 from skldp.protocols import CountRoundProtocol, LabelMomentProtocol, RoundProtocol
 from skldp.protocols._responses import labels_of
 from skldp.sampling import sample
+from tests.estimators.round_cases import CASES as ROUND_CASES
+from tests.estimators.round_cases import X as ROWS
 from tests.statistical.calibration import p_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
@@ -133,9 +136,22 @@ def test_rounds_are_calibrated(name):
 
 
 def test_intervals_of_three_labels_cover():
-    """Where log-odds vary by more than 2, scores have a root mean square of up to 1.4: posteriors are too narrow."""
+    """Scores have a root mean square of 1.0 to 1.25: posteriors are slightly too narrow, most for the steepest label."""
     covered = np.abs(scores_of(CASES["three labels"], N_FITS)) < ndtri(0.95)
-    assert covered.mean() > 0.75
+    assert covered.mean() > 0.84 and covered.mean(axis=0).min() > 0.74
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 10.0])
+def test_three_labels_on_steep_skewed_columns_are_not_biased(epsilon):
+    """Maximum likelihood on the same 60,000 records, half of which are near one end of their columns."""
+    case = ROUND_CASES["three labels"]
+    plain = LogisticRegression(C=1e6).fit(ROWS, case.y)
+    scores = []
+    for seed in range(6):
+        model = case.make(epsilon=epsilon, random_state=seed, inference="mcmc")
+        model.fit(np.tile(ROWS, (5, 1)), np.tile(case.y, 5))
+        scores.append((model.coef_ - plain.coef_) / model.coef_std_)
+    assert np.abs(np.mean(scores, axis=0)).max() < 2.0 and np.sqrt(np.mean(np.square(scores))) < 1.5
 
 
 @pytest.mark.parametrize("name", ["two labels, 2 rounds", "counts"])

@@ -512,6 +512,33 @@ def test_clipped_counts_do_not_bias_the_coefficients():
     assert np.abs(plain.coef_ - truth[1:]).max() > 0.4, "clipping matters"
 
 
+@every_kind
+@pytest.mark.parametrize("intercept", [True, False])
+def test_published_models_are_within_reach_and_have_the_mean_response_of_the_mode(intercept, kind):
+    model = RoundModel(rounds_of(intercept, 1000, (math.inf,), 2, kind=kind))
+    part, rng = model.likelihoods[-1], np.random.default_rng(0)
+    affine = affine_of(np.full((1, D), 0.1) if intercept else None, np.array([[[0.4, 0.1], [0.1, 0.3]]]))
+    lines = part.origin + rng.normal(scale=8.0, size=part.origin.shape)
+    lines[:, 0] = lines[:, 0] / 8 * intercept
+    shares = part.shares / part.shares.sum()
+
+    def predictors(lines):
+        return part.base + part.z @ ((lines - part.origin) @ affine[0]).T
+
+    def change(lines):
+        moved = predictors(lines) - part.base
+        return moved, math.sqrt(shares @ np.sum((moved - shares @ moved) ** 2, axis=1))
+
+    found = part.within_reach(affine, lines[None], 0.7)[0]
+    assert change(lines)[1] > 1 and change(found)[1] == pytest.approx(0.7)
+    assert (found[:, 1:] - part.origin[:, 1:] == pytest.approx(
+        0.7 / change(lines)[1] * (lines[:, 1:] - part.origin[:, 1:])))
+    if intercept:
+        expected, mean = (shares @ part.response.mean(predictors(one)) for one in (lines, found))
+        np.testing.assert_allclose(mean, expected, atol=1e-6)
+    assert (part.within_reach(affine, found[None], 0.701)[0] == found).all(), "nothing changes within reach"
+
+
 def test_without_reports_x_is_taken_to_be_centred_in_the_ball():
     mean, covariance = moments_of_x([], 3)
     np.testing.assert_array_equal(mean, np.zeros(3))
