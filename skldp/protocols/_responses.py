@@ -130,6 +130,7 @@ class Labels(Response):
         mean = p @ self.vertices
 
         def product(vectors):
+            """Return the products, without the matrices."""
             return (p * (vectors @ self.vertices.T)) @ self.vertices - mean * np.vecdot(mean, vectors)[..., None]
 
         return mean, product

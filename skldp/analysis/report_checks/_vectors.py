@@ -75,7 +75,7 @@ def _mean_finding_of(protocol, tally):
 
 
 def coin_finding(mechanism, counts, n):
-    """Test how many clients report each feature: the coin is fair, whatever the records are."""
+    """Test how many clients report each feature: the coin is fair for any records."""
     first, d = mechanism.subsets.first, mechanism.n_features
     counts, share = counts[first:first + d], mechanism.n_sampled / d
     p_values = np.minimum(at_least(counts, n, share), at_most(counts, n, share))
