@@ -21,6 +21,7 @@ DIAMOND_NUMBERS = ["carat", "depth", "table", "price", "x", "y", "z"]
 VOTE = ["age", "economic.cond.national", "economic.cond.household", "Blair", "Hague", "Kennedy", "Europe",
         "political.knowledge"]
 DOCTOR = ["lc", "idp", "lpi", "fmde", "physlim", "ndisease", "linc", "educdec", "age", "child"]
+GERMAN = ["age", "outwork", "female", "married", "kids", "hhninc", "educ", "self"]
 LARGEST_COUNT = 20
 
 
@@ -52,11 +53,17 @@ def visits():
     return frame[DOCTOR].to_numpy(), frame["mdu"].to_numpy()
 
 
+def german_visits():
+    """Return columns of the German health survey, and counts of visits to a doctor in three months."""
+    frame = frame_of("COUNT", "rwm5yr")[[*GERMAN, "docvis"]].astype(float).dropna()
+    return frame[GERMAN].to_numpy(), frame["docvis"].to_numpy()
+
+
 # The number of rows is about that of the table, 50,000 for the cut by four columns, or COMPARABLE.
 CLASSES = {"cut": (lambda: diamonds([*DIAMOND_NUMBERS, "color", "clarity"]), 43_000),
            "cut_4": (lambda: diamonds(["carat", "depth", "table", "price"]), 50_000),
            "digits": (digits, COMPARABLE), "votes": (votes, COMPARABLE)}
-COUNTS = {"visits": (visits, COMPARABLE)}
+COUNTS = {"visits": (visits, COMPARABLE), "german_visits": (german_visits, COMPARABLE)}
 
 
 @lru_cache(maxsize=2)

@@ -53,8 +53,8 @@ COUNTS = {"epsilon": 4.0, "bounds_y": (0, 10)}
 CASES = {
     "two labels, 2 rounds": Case(partial(LabelMomentProtocol, **LABELS), partial(RoundProtocol, **LABELS)),
     "two labels, 3 rounds": Case(partial(LabelMomentProtocol, **LABELS), partial(RoundProtocol, **LABELS), n_rounds=3),
-    "two labels, 2 columns": Case(partial(LabelMomentProtocol, **LABELS), partial(RoundProtocol, **LABELS),
-                                  n_features=2, n_rounds=3),
+    "two labels, 2 columns": Case(partial(LabelMomentProtocol, mechanism="axis", **LABELS),
+                                  partial(RoundProtocol, **LABELS), n_features=2, n_rounds=3),
     "three labels": Case(partial(RoundProtocol, **CLASSES), partial(RoundProtocol, **CLASSES), n_rounds=3),
     "counts": Case(partial(CountRoundProtocol, **COUNTS), partial(CountRoundProtocol, **COUNTS),
                    lambda lines, rng: rng.poisson(np.exp(lines[:, 0])), n_rounds=3),
@@ -136,7 +136,7 @@ def test_rounds_are_calibrated(name):
 
 
 def test_intervals_of_three_labels_cover():
-    """Scores have a root mean square of 1.0 to 1.25: posteriors are slightly too narrow, most for the steepest label."""
+    """Scores have a root mean square of 1.0 to 1.25: posteriors are slightly too narrow, most for steep labels."""
     covered = np.abs(scores_of(CASES["three labels"], N_FITS)) < ndtri(0.95)
     assert covered.mean() > 0.84 and covered.mean(axis=0).min() > 0.74
 
