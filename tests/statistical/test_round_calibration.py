@@ -129,16 +129,10 @@ def worst_p_value(scores):
     return min(values) * len(values)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "three labels"])
+@pytest.mark.parametrize("name", CASES)
 def test_rounds_are_calibrated(name):
-    """Of 100 fits, scores have a root mean square of 1.0 to 1.2: posteriors are slightly too narrow."""
+    """Of 60 fits, scores have a root mean square of 0.9 to 1.1: 90 % intervals cover 85 to 92 %."""
     assert worst_p_value(scores_of(CASES[name], N_FITS)) > LEVEL
-
-
-def test_intervals_of_three_labels_cover():
-    """Scores have a root mean square of 1.0 to 1.25: posteriors are slightly too narrow, most for steep labels."""
-    covered = np.abs(scores_of(CASES["three labels"], N_FITS)) < ndtri(0.95)
-    assert covered.mean() > 0.84 and covered.mean(axis=0).min() > 0.74
 
 
 @pytest.mark.parametrize("epsilon", [3.0, 10.0])
